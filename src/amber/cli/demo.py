@@ -1,0 +1,199 @@
+"""`amber demo`: prepare, pretrain, evaluate, inspect, on text that is already there."""
+
+import signal
+import time
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from amber.cli import evaluate, inspect
+from amber.cli.output import duration, open_console, print_json, short_number
+from amber.cli.prepare import Reading
+from amber.cli.pretrain import loading_lines
+from amber.cli.progress import Progress
+from amber.cli.settings import resolve
+from amber.cost.parameters import parameter_counts
+from amber.electra.config import generator_shape
+from amber.run.commands import DemoConfig
+from amber.run.config import PretrainConfig
+from amber.run.demo import (
+    DemoFolder,
+    DemoText,
+    evaluate_settings,
+    inspect_settings,
+    open_demo,
+    prepare_settings,
+    pretrain_settings,
+    write_text,
+)
+from amber.run.held_out import HeldOut, evaluate_folder
+from amber.run.inspected import Inspection
+from amber.run.inspection import inspect_text
+from amber.run.pretrain import pretrain
+from amber.run.results import Summary
+from amber.tokens.prepare import prepare
+from amber.tokens.shards import MANIFEST_NAME, Manifest, load_manifest
+
+
+def run(config: DemoConfig, *, is_json: bool) -> int:
+    """Go the whole path; return 0, or 128 and the signal's number when stopped."""
+    console = open_console(is_json=is_json)
+    start = time.perf_counter()
+    folder = open_demo(config)
+    try:
+        text, manifest = make_data(folder, console)
+        settings = resolve(PretrainConfig, pretrain_settings(config, folder), config_path=None)
+        heading(console, 2, f"pretrain: {folder.run}")
+        with Progress(console, settings) as progress:
+            summary = pretrain(settings, show=progress.show)
+        if not summary.is_done:
+            return stopped(config, console, summary.signal_number or signal.SIGINT)
+        heading(console, 3, "evaluate")
+        held_out = evaluate_folder(evaluate_settings(folder))
+        evaluate.show(held_out, console, before=summary.before)
+        heading(console, 4, "inspect: three sentences that are not in the text")
+        inspection = inspect_text(inspect_settings(folder))
+        inspect.show(inspection, console, has_tables=False)
+    except KeyboardInterrupt:
+        return stopped(config, console, signal.SIGINT)
+    seconds = time.perf_counter() - start
+    show_result(text, manifest, summary, settings, console, seconds=seconds)
+    if is_json:
+        print_json(as_dictionary(text, manifest, summary, held_out, inspection))
+    return 0
+
+
+def make_data(folder: DemoFolder, console: Console) -> tuple[DemoText, Manifest]:
+    """Write the text and prepare it, unless that is done."""
+    heading(console, 1, f"prepare: {folder.text} -> {folder.data}")
+    console.print(
+        "text: the language reference of Python, and docstrings of the standard library, numpy "
+        "and torch",
+        soft_wrap=True,
+    )
+    with console.status("reading docstrings") if console.is_terminal else nullcontext():
+        text = write_text(folder)
+    if (folder.data / MANIFEST_NAME).is_file():
+        manifest = load_manifest(folder.data)
+    else:
+        reading = Reading(console)
+        with reading.live if console.is_terminal else nullcontext():
+            manifest = prepare(prepare_settings(folder), on_progress=reading.note)
+    console.print(
+        f"{text.num_documents:,} documents, {text.num_characters / 1e6:.1f} million characters: "
+        f"{short_number(manifest.train.num_tokens)} tokens to train on, "
+        f"{short_number(manifest.held_out.num_tokens)} held out, vocabulary of "
+        f"{manifest.vocab_size:,}",
+        soft_wrap=True,
+    )
+    return text, manifest
+
+
+def heading(console: Console, number: int, words: str) -> None:
+    """Print where the demo is."""
+    console.print(f"\n[{number}/4] {words}\n", style="bold", markup=False, soft_wrap=True)
+
+
+def stopped(config: DemoConfig, console: Console, signal_number: int) -> int:
+    """Say how to go on; return the exit code."""
+    console.print(
+        f"\nstopped: the same command goes on from here (amber demo --out {config.out})",
+        markup=False,
+        soft_wrap=True,
+    )
+    return 128 + signal_number
+
+
+def show_result(
+    text: DemoText,
+    manifest: Manifest,
+    summary: Summary,
+    settings: PretrainConfig,
+    console: Console,
+    *,
+    seconds: float,
+) -> None:
+    """Print what came out, in a few lines."""
+    table = Table.grid(padding=(0, 3))
+    for name, value in result_rows(text, manifest, summary, settings, seconds=seconds):
+        table.add_row(Text(f"  {name}"), Text(value))
+    console.print("\nDone\n", style="bold")
+    console.print(table)
+    folder = summary.models[-1]
+    console.print("\nTo use the model (pip install transformers):\n", markup=False)
+    for line in loading_lines(folder, settings):
+        console.print(f"  {line}", markup=False, soft_wrap=True)
+    console.print(
+        f'\nTo see more of it: amber inspect {summary.out} "a sentence of yours"',
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def result_rows(
+    text: DemoText,
+    manifest: Manifest,
+    summary: Summary,
+    settings: PretrainConfig,
+    *,
+    seconds: float,
+) -> list[tuple[str, str]]:
+    """Say in a line each what was trained, on what, how long, and what it learned."""
+    main = replace(settings.model, vocab_size=manifest.vocab_size)
+    helper = generator_shape(main, settings.generator)
+    sizes = parameter_counts(main, helper, objective="rtd")
+    before, after = summary.before, summary.after
+    return [
+        (
+            "text",
+            f"{text.path}: {text.num_documents:,} documents, vocabulary of "
+            f"{manifest.vocab_size:,} tokens",
+        ),
+        (
+            "networks",
+            f"discriminator {main.num_hidden_layers} layers x {main.hidden_size}, generator "
+            f"{helper.num_hidden_layers} x {helper.hidden_size}; "
+            f"{short_number(sum(sizes.values()))} parameters",
+        ),
+        (
+            "training",
+            f"{summary.steps:,} steps, {short_number(summary.tokens)} tokens in "
+            f"{duration(summary.seconds)} ({duration(seconds)} for everything)",
+        ),
+        (
+            "generator",
+            f"{before['masked_lm_loss']:.2f} -> {after['masked_lm_loss']:.2f} nats per hidden "
+            f"token; knowing only token frequencies: {manifest.unigram_entropy:.2f}",
+        ),
+        (
+            "discriminator",
+            f"AUC {before['disc_auc']:.2f} -> {after['disc_auc']:.2f} (guessing: 0.50); accuracy "
+            f'{after["disc_accuracy"]:.1%}, always "original": {after["majority_accuracy"]:.1%}',
+        ),
+        ("model", summary.models[-1]),
+    ]
+
+
+def as_dictionary(
+    text: DemoText,
+    manifest: Manifest,
+    summary: Summary,
+    held_out: HeldOut,
+    inspection: Inspection,
+) -> dict[str, object]:
+    """Return all results as one JSON object."""
+    return {
+        "text": asdict(text),
+        "data": {
+            "vocab_size": manifest.vocab_size,
+            "train": asdict(manifest.train),
+            "held_out": asdict(manifest.held_out),
+            "unigram_entropy": manifest.unigram_entropy,
+        },
+        "run": asdict(summary),
+        "evaluation": asdict(held_out),
+        "inspection": asdict(inspection),
+    }

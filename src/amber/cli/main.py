@@ -1,0 +1,220 @@
+"""The command line: find the command, read its settings, run it, report errors in one line.
+
+Commands are imported when they are called, with importlib in `_load`: the one place in the package
+where an import is not at the top of a module. So `amber --help` and the help pages answer without
+loading torch, and `amber prepare` never loads it.
+"""
+
+import errno
+import importlib
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amber import __version__
+from amber.cli.arguments import list_settings, nearest, parse_words
+from amber.cli.help import command_page
+from amber.cli.settings import list_layers, resolve
+from amber.config import flatten
+from amber.errors import RunError, UserError
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """Where a command's parts are; nothing is imported before it is called."""
+
+    help: str
+    """One line."""
+
+    config: str
+    """`module:Name` of the dataclass of its settings; the module must not import torch."""
+
+    module: str
+    """Has `run(config, *, is_json) -> int`, which returns the exit code."""
+
+    positional: tuple[str, ...] = ()
+    """Settings that are given without a flag."""
+
+
+COMMANDS = {
+    "demo": Command(
+        help="go the whole path on text that every Python installation has",
+        config="amber.run.commands:DemoConfig",
+        module="amber.cli.demo",
+    ),
+    "prepare": Command(
+        help="turn raw text into a tokenizer and token shards",
+        config="amber.tokens.config:PrepareConfig",
+        module="amber.cli.prepare",
+        positional=("text",),
+    ),
+    "pretrain": Command(
+        help="train a discriminator and its generator on prepared text",
+        config="amber.run.config:PretrainConfig",
+        module="amber.cli.pretrain",
+    ),
+    "evaluate": Command(
+        help="measure a model on the held-out text",
+        config="amber.run.commands:EvaluateConfig",
+        module="amber.cli.evaluate",
+        positional=("model",),
+    ),
+    "inspect": Command(
+        help="show a text through the eyes of a model, token by token",
+        config="amber.run.commands:InspectConfig",
+        module="amber.cli.inspect",
+        positional=("model", "text"),
+    ),
+    "flops": Command(
+        help="say what a run costs, by part, under two counting rules",
+        config="amber.cli.flops:FlopsConfig",
+        module="amber.cli.flops",
+    ),
+}
+
+COMMON = (
+    ("--config FILE", "Settings from a TOML file; those on the command line go before them."),
+    ("--json", "Print one JSON object on stdout at the end, everything else on stderr."),
+    ("--help [SECTION]", "This page, or the page of a section."),
+)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    0: done. 1: failed. 2: the user can mend it. 130 and 143: stopped by Ctrl-C or SIGTERM.
+
+    Args:
+        words: without the program's name; those of the process unless given.
+    """
+    try:
+        code = _run(list(sys.argv[1:] if words is None else words))
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        return _fail(str(error), MISUSED)
+    except RunError as error:
+        return _fail(str(error), FAILED)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit complains
+        return FAILED
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}no space is left on the disk: free some and start again", FAILED)
+
+
+def _fail(message: str, code: int) -> int:
+    """Print the message, in the first process only."""
+    if os.environ.get("RANK", "0") == "0":
+        print(f"amber: {message}", file=sys.stderr)
+    return code
+
+
+def _run(words: list[str]) -> int:
+    """Answer --help and --version, or call the command."""
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(front_page())
+        return 0
+    if words[0] in ("-V", "--version"):
+        print(f"amber {__version__}")
+        return 0
+    name, rest = words[0], words[1:]
+    if name not in COMMANDS:
+        hint = nearest(name, list(COMMANDS)) or f"; there are {', '.join(COMMANDS)}"
+        raise UserError(f"there is no command {name!r}{hint}")
+    return run_command(name, rest)
+
+
+def run_command(name: str, words: list[str]) -> int:
+    """Read a command's settings from words and run it, or print its help page.
+
+    Args:
+        name: a key of COMMANDS.
+        words: after the name.
+
+    Raises:
+        UserError: something about the words, the settings or the data.
+    """
+    command = COMMANDS[name]
+    settings_class = _load(command.config)
+    settings = list_settings(settings_class)
+    words, section = _take_help(words)
+    words, config_path = _take_config(words)
+    words, is_json = [word for word in words if word != "--json"], "--json" in words
+    given = parse_words(words, settings, positional=command.positional)
+    if section is not None:
+        sections = sorted({setting.section for setting in settings} - {""})
+        if section not in ("", "all", *sections):
+            hint = nearest(section, sections) or f"; there are {', '.join(sections) or 'none'}"
+            raise UserError(f"{name} has no settings {section!r}{hint}")
+        layers = list_layers(settings_class, given, config_path=config_path)
+        defaults: dict[str, Any] = {}
+        for _, layer in layers:
+            defaults |= flatten(layer)
+        page = command_page(
+            name,
+            settings_class,
+            settings,
+            defaults=defaults,
+            positional=command.positional,
+            common=COMMON,
+            section=section,
+            width=min(100, shutil.get_terminal_size().columns),
+        )
+        print(page)
+        return 0
+    config = resolve(settings_class, given, config_path=config_path, positional=command.positional)
+    return _load(command.module + ":run")(config, is_json=is_json)
+
+
+def front_page() -> str:
+    """Write what `amber --help` shows."""
+    rows = [f"  {name:<10} {command.help}" for name, command in COMMANDS.items()]
+    lines = [
+        "usage: amber COMMAND ...",
+        "",
+        "Pre-train text encoders as discriminators on your own text.",
+        "",
+        *rows,
+        "",
+        "amber COMMAND --help describes a command; amber --version names the version.",
+    ]
+    return "\n".join(lines)
+
+
+def _load(name: str) -> Any:
+    """Import `module:attribute`, when it is needed."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _take_help(words: list[str]) -> tuple[list[str], str | None]:
+    """Take out `--help` and the section after it; None where help is not asked for."""
+    for i, word in enumerate(words):
+        if word in ("-h", "--help"):
+            following = words[i + 1] if i + 1 < len(words) else "-"
+            section = "" if following.startswith("-") else following
+            return words[:i] + words[i + 1 + bool(section) :], section
+    return words, None
+
+
+def _take_config(words: list[str]) -> tuple[list[str], Path | None]:
+    """Take out `--config FILE`."""
+    for i, word in enumerate(words):
+        if word.startswith("--config="):
+            return words[:i] + words[i + 1 :], Path(word.removeprefix("--config="))
+        if word == "--config":
+            if i + 1 == len(words) or words[i + 1].startswith("--"):
+                raise UserError("--config: name a TOML file after it")
+            return words[:i] + words[i + 2 :], Path(words[i + 1])
+    return words, None

@@ -1,0 +1,142 @@
+"""The settings of one command: defaults < preset < run being resumed < TOML file < command line."""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from amber.cli.arguments import list_settings, nearest
+from amber.config import read_toml, update
+from amber.errors import UserError
+from amber.run.config import Preset, PretrainConfig
+
+BUDGETS = ("steps", "tokens", "flops", "hours")
+WRITTEN_BY_RUNS = ("versions", "data_fingerprint", "tokenizer_fingerprint", "resume")
+"""What the config.toml of a run holds besides settings, and the one that is not for a new run."""
+
+Layer = tuple[str, dict[str, Any]]
+
+
+def resolve(
+    settings_class: type,
+    given: dict[str, Any],
+    *,
+    config_path: Path | None,
+    positional: Sequence[str] = (),
+) -> Any:
+    """Build the settings of a command.
+
+    A budget given in one layer replaces the ones of the layers below it: a run has only one.
+
+    Args:
+        settings_class: the command's dataclass.
+        given: nested dictionaries, from the command line.
+        config_path: of a TOML file.
+        positional: settings that are given without a flag.
+
+    Raises:
+        UserError: with the layer and the setting.
+    """
+    layers = list_layers(settings_class, given, config_path=config_path)
+    values: dict[str, Any] = {}
+    for _, layer in layers:
+        values |= layer
+    _refuse_missing(settings_class, values, positional)
+    result = _start(settings_class, values)
+    for where, layer in layers:
+        result = update(result, _with_one_budget(layer), where=where)
+    return result
+
+
+def list_layers(
+    settings_class: type, given: dict[str, Any], *, config_path: Path | None
+) -> list[Layer]:
+    """Return the layers over the defaults, each with its name, from the lowest to the highest."""
+    file = read_settings(config_path) if config_path else {}
+    top = file | given
+    layers: list[Layer] = []
+    names = {field.name for field in fields(settings_class)}
+    if "preset" in names:
+        name = top.get("preset", "tiny")
+        layers.append((f"preset {name}", _without_idle(read_preset(name), top.get("objective"))))
+    if top.get("resume") and "out" in top:
+        path = Path(top["out"]) / "config.toml"
+        if not path.is_file():
+            raise UserError(f"{path}: is not there, so there is no run to resume: check --out")
+        layers.append((str(path), read_settings(path)))
+    if config_path:
+        layers.append((str(config_path), file))
+    layers.append(("command line", given))
+    idle = {field.name for field in fields(PretrainConfig)} - names if "preset" in names else set()
+    return [(where, {k: v for k, v in layer.items() if k not in idle}) for where, layer in layers]
+
+
+def read_preset(name: str) -> dict[str, Any]:
+    """Read a preset that comes with the package.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if name not in get_args(Preset):
+        names = get_args(Preset)
+        raise UserError(
+            f"there is no preset {name!r}{nearest(str(name), names)} (presets: {', '.join(names)})"
+        )
+    return read_toml(Path(str(files("amber") / "presets" / f"{name}.toml")))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a TOML file of settings, or the config.toml of a run, which holds more than settings."""
+    values = read_toml(path)
+    if "versions" in values:
+        return {name: value for name, value in values.items() if name not in WRITTEN_BY_RUNS}
+    return values
+
+
+def _without_idle(preset: dict[str, Any], objective: str | None) -> dict[str, Any]:
+    """Take out of a preset what has no effect on a masked language model."""
+    idle = ("generator", "noise", "loss") if objective == "mlm" else ()
+    return {name: value for name, value in preset.items() if name not in idle}
+
+
+def _with_one_budget(layer: dict[str, Any]) -> dict[str, Any]:
+    """Set the budgets that a layer does not give to 0, if it gives any."""
+    budget = layer.get("budget")
+    if not isinstance(budget, dict) or not any(budget.get(name) for name in BUDGETS):
+        return layer
+    return layer | {"budget": dict.fromkeys(BUDGETS, 0) | budget}
+
+
+def _refuse_missing(
+    settings_class: type, values: dict[str, Any], positional: Sequence[str]
+) -> None:
+    """Refuse to go on without the settings that have no default.
+
+    Raises:
+        UserError: with all of them.
+    """
+    missing = [
+        setting.name.upper() if setting.name in positional else setting.flag
+        for setting in list_settings(settings_class)
+        if setting.default is MISSING and not setting.section and setting.name not in values
+    ]
+    if missing:
+        raise UserError(f"{' and '.join(missing)} must be given; --help describes the settings")
+
+
+def _start(settings_class: type, values: dict[str, Any]) -> Any:
+    """Build settings of defaults and, where there is no default, of what was given."""
+    hints = get_type_hints(settings_class)
+    required = {}
+    for field in fields(settings_class):
+        if field.default is not MISSING or field.default_factory is not MISSING:
+            continue
+        kind = hints[field.name]
+        if is_dataclass(kind):
+            required[field.name] = kind()  # type: ignore[operator]
+        elif get_origin(kind) is tuple:
+            required[field.name] = tuple(values[field.name])
+        else:
+            required[field.name] = kind(values[field.name])
+    return settings_class(**required)

@@ -1,0 +1,1 @@
+"""What training costs: counted beforehand, and measured while it runs."""

@@ -1,0 +1,153 @@
+"""What training costs by the rule of the ELECTRA paper's own script, and its published figures.
+
+The rule (Clark et al. 2020, appendix E): every mathematical operation counts as one, so a product
+with an m x n matrix is 2mn; the backward pass costs as much as the forward pass, so training is
+twice the forward pass; look-ups are products with one-hot vectors; the vocabulary head is computed
+at 0.15625 of the positions whatever the share of masks. Element-wise work is counted, the
+optimiser, sampling and the binary loss are not. Two quirks are kept because the published figures
+contain them: the LayerNorm after attention costs 5 for a token instead of 5 for each unit, and the
+vocabulary bias is free. Budgets and utilisation use the other rule, in `amber.cost.flops`.
+"""
+
+from dataclasses import dataclass, replace
+
+from amber.model.config import Body, EncoderConfig
+
+DROPOUT = 4  # draw, compare, multiply by the mask, rescale
+LAYER_NORM = 5  # mean, two for the variance, shift, scale
+GELU = 8
+SOFTMAX = 5  # two for the maximum, exponential, sum, divide
+ROTARY = 3  # two products and a sum for each unit of a query or key
+
+HEAD_FRACTION = 0.15625
+"""Share of the positions at which the vocabulary head is counted: 20 of 128, 80 of 512."""
+
+TRAIN_FACTOR = 2
+"""Training over forward: the backward pass counts as much as the forward pass."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """What the paper's script knows about a network; 0 means: derived from the width."""
+
+    hidden_size: int
+    num_hidden_layers: int
+    length: int = 512
+    """Tokens in a sequence."""
+
+    vocab_size: int = 30_522
+    embedding_size: int = 0
+    """0: `hidden_size`."""
+
+    intermediate_size: int = 0
+    """0: four times `hidden_size`."""
+
+    num_attention_heads: int = 0
+    """0: one for each 64 of `hidden_size`, at least one."""
+
+    attention_size: int = 0
+    """Width of all queries of a token together; 0: `hidden_size`."""
+
+    head_fraction: float = HEAD_FRACTION
+    """Share of the positions at which the vocabulary head is computed."""
+
+    is_decoder: bool = False
+    """Attends to an encoder too: all attention work twice (T5)."""
+
+    body: Body = "bert"
+    """The script knows `bert` only. For `modern` the same prices are applied to its own parts: a
+    third feed-forward matrix and the gate's product are added, rotary angles replace the position
+    and segment tables; the rest is left as it is."""
+
+
+def shape_of(config: EncoderConfig, *, length: int) -> Shape:
+    """Describe an encoder in the script's terms.
+
+    Args:
+        config: the encoder.
+        length: tokens in a sequence.
+    """
+    return Shape(
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.num_hidden_layers,
+        length=length,
+        vocab_size=config.vocab_size,
+        embedding_size=config.embedding_size,
+        intermediate_size=config.intermediate_size,
+        num_attention_heads=config.num_attention_heads,
+        body=config.body,
+    )
+
+
+def block_flops(shape: Shape) -> dict[str, int]:
+    """Count one layer's forward pass over a sequence, by part."""
+    hidden, length = shape.hidden_size, shape.length
+    inner = shape.intermediate_size or 4 * hidden
+    attention = shape.attention_size or hidden
+    heads = shape.num_attention_heads or max(hidden // 64, 1)
+    times = 2 if shape.is_decoder else 1
+
+    projections = 3 * (2 * hidden * attention + attention)
+    projections += 2 * hidden * hidden + hidden + DROPOUT * hidden + hidden + LAYER_NORM
+    scores = 2 * attention * length + 2 * hidden * length
+    scores += (SOFTMAX + DROPOUT + 1) * length * heads  # 1: the division by the root of the width
+    feed_forward = 2 * 2 * hidden * inner + (GELU + 1) * inner
+    feed_forward += (1 + DROPOUT + 1 + LAYER_NORM) * hidden
+    if shape.body == "modern":
+        feed_forward += 2 * hidden * inner + inner
+        projections += 2 * ROTARY * hidden
+    return {
+        "attention projections": times * projections * length,
+        "attention scores": times * scores * length,
+        "feed-forward": feed_forward * length,
+    }
+
+
+def body_flops(shape: Shape) -> dict[str, int]:
+    """Count the forward pass over a sequence, from the ids to the last hidden state, by part."""
+    width, hidden = shape.embedding_size or shape.hidden_size, shape.hidden_size
+    tables = 2 * width * shape.vocab_size + (LAYER_NORM + DROPOUT) * width
+    if shape.body == "bert":
+        tables += 2 * width * (shape.length + 2) + 2 * width
+    parts = {"embedding tables": tables * shape.length}
+    if width != hidden:
+        parts["embedding projection"] = (2 * width * hidden + hidden) * shape.length
+    layers = {part: shape.num_hidden_layers * n for part, n in block_flops(shape).items()}
+    return parts | layers
+
+
+def mlm_head_flops(shape: Shape) -> int:
+    """Count the vocabulary head's forward pass over a sequence, with its loss."""
+    width, vocabulary = shape.embedding_size or shape.hidden_size, shape.vocab_size
+    each = 2 * width * vocabulary + 2 * shape.hidden_size * width
+    each += (1 + GELU + LAYER_NORM) * width + (SOFTMAX + 2) * vocabulary
+    return round(shape.head_fraction * shape.length * each)
+
+
+def rtd_head_flops(shape: Shape) -> int:
+    """Count the discriminator head's forward pass over a sequence: every position."""
+    hidden = shape.hidden_size
+    return (2 * hidden * hidden + (1 + GELU) * hidden + 2 * hidden) * shape.length
+
+
+def inference_flops(shape: Shape) -> int:
+    """Count one forward pass over a sequence, the discriminator head included."""
+    return sum(body_flops(shape).values()) + rtd_head_flops(shape)
+
+
+def mlm_step_flops(shape: Shape, *, batch_size: int) -> int:
+    """Count one training step of a masked language model."""
+    forward = sum(body_flops(shape).values()) + mlm_head_flops(shape)
+    return TRAIN_FACTOR * batch_size * forward
+
+
+def rtd_step_flops(shape: Shape, generator: Shape, *, batch_size: int) -> int:
+    """Count one training step of a discriminator together with its generator."""
+    discriminator = TRAIN_FACTOR * batch_size * inference_flops(shape)
+    return discriminator + mlm_step_flops(generator, batch_size=batch_size)
+
+
+def narrower(shape: Shape, hidden_size: int) -> Shape:
+    """Return the generator of that width: same depth, tables of the discriminator's width."""
+    width = shape.embedding_size or shape.hidden_size
+    return replace(shape, hidden_size=hidden_size, embedding_size=width)

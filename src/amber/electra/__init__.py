@@ -1,0 +1,1 @@
+"""The method: masking, sampling, the two losses, what is measured."""

@@ -1,0 +1,1 @@
+"""The networks: embeddings, encoder, heads, initial weights, and their folders."""

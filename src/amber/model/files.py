@@ -1,0 +1,120 @@
+"""The files of a model folder: read with care, and written whole or not at all."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from amber.errors import UserError
+from amber.model.config import EncoderConfig
+from amber.model.hugging_face import to_settings
+from amber.tokens.tokenizer import load_tokenizer, save_tokenizer, special_ids, vocab_size
+
+
+def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], Path]:
+    """Read config.json and the weights; also return the path of the latter.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    config_path = folder / "config.json"
+    if not config_path.is_file():
+        raise UserError(f"{folder}: no config.json: give a model folder")
+    try:
+        settings = json.loads(config_path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{config_path}: not JSON ({error}): copy the folder again") from error
+    paths = [folder / name for name in ("model.safetensors", "pytorch_model.bin")]
+    path = next((p for p in paths if p.is_file()), None)
+    if path is None:
+        raise UserError(f"{folder}: neither model.safetensors nor pytorch_model.bin is there")
+    try:
+        if path.suffix == ".safetensors":
+            weights = load_file(path)
+        else:
+            weights = torch.load(path, map_location="cpu", weights_only=True)
+    except (SafetensorError, RuntimeError, ValueError, EOFError, OSError) as error:
+        raise UserError(f"{path}: cannot be read ({error}): copy the folder again") from error
+    old = {"gamma": "weight", "beta": "bias"}  # names in files of before 2019
+    return settings, {rename(name, old): w for name, w in weights.items()}, path
+
+
+def rename(name: str, ends: dict[str, str]) -> str:
+    """Replace the last part of a dotted name, if it is in `ends`."""
+    path, dot, end = name.rpartition(".")
+    return f"{path}{dot}{ends.get(end, end)}"
+
+
+def write_folder(
+    folder: Path,
+    weights: dict[str, Tensor],
+    config: EncoderConfig,
+    architecture: str,
+    tokenizer_dir: Path,
+    card: str,
+) -> None:
+    """Write a whole model folder beside its place, then move it there."""
+    tokenizer = load_tokenizer(tokenizer_dir)
+    if vocab_size(tokenizer) > config.vocab_size:
+        raise UserError(
+            f"{tokenizer_dir}: the tokenizer has {vocab_size(tokenizer)} entries, the model's "
+            f"token table {config.vocab_size}: give the tokenizer that it was trained with"
+        )
+    ids = special_ids(tokenizer)
+    special = {"pad": ids.pad, "cls": ids.cls, "sep": ids.sep}
+    settings = to_settings(config, architecture=architecture, special=special)
+    partial = folder.with_name(f".{folder.name}.partial")
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        fill_folder(partial, weights, settings, tokenizer, config, card)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+    partial.rename(folder)
+    sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def fill_folder(
+    folder: Path,
+    weights: dict[str, Tensor],
+    settings: dict[str, Any],
+    tokenizer: Tokenizer,
+    config: EncoderConfig,
+    card: str,
+) -> None:
+    """Make a new folder, write every file, and wait until all are on the disk."""
+    folder.mkdir(parents=True)
+    segments = ["token_type_ids"] if config.body == "bert" else []
+    save_tokenizer(
+        tokenizer,
+        folder,
+        model_max_length=config.max_position_embeddings,
+        model_input_names=["input_ids", *segments, "attention_mask"],
+    )
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    text = json.dumps(settings, indent=2, sort_keys=True) + "\n"
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    for path in [*folder.iterdir(), folder]:
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The optimisers and their rates."""

@@ -1,0 +1,128 @@
+"""The parts of `amber demo`: its text, its settings, what it shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from amber.errors import UserError
+from amber.run.checkpoint import list_checkpoints
+from amber.run.commands import DemoConfig, EvaluateConfig, InspectConfig
+from amber.run.results import read_summary
+from amber.text.docstrings import installed_documents
+from amber.tokens.config import PrepareConfig
+
+TEXT_CHARACTERS: Final = 5_000_000
+VOCAB_SIZE: Final = 4096
+HELD_OUT_FRACTION: Final = 0.03
+STEPS: Final = 250
+SENTENCES: Final = (
+    "Return the number of items in the list, or raise an error if the argument is not a sequence.",
+    "The function opens the file and reads it line by line until the end of the file is reached.",
+    "If the value is not an integer, an exception is raised and the default value is returned.",
+)
+SENTENCE_SEED: Final = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DemoFolder:
+    """Where the parts of a demo are."""
+
+    text: Path
+    data: Path
+    run: Path
+    is_begun: bool
+    """Whether there is a checkpoint to go on from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DemoText:
+    """What the text is."""
+
+    path: str
+    num_documents: int
+    num_characters: int
+
+
+def open_demo(config: DemoConfig) -> DemoFolder:
+    """Look at the folder of a demo: new, or stopped and to be gone on with.
+
+    Raises:
+        UserError: it holds a finished demo, or something else.
+    """
+    out = config.out
+    folder = DemoFolder(
+        text=out / "text.txt",
+        data=out / "data",
+        run=out / "run",
+        is_begun=bool(list_checkpoints(out / "run" / "checkpoints")),
+    )
+    summary = folder.run / "summary.json"
+    if summary.is_file() and read_summary(summary).is_done:
+        raise UserError(
+            f"{out}: holds a finished demo: give another --out, delete the folder, or look at it "
+            f'with amber inspect {folder.run} "a sentence"'
+        )
+    ours = {folder.text.name, folder.data.name, folder.run.name}
+    if out.is_file() or (
+        out.is_dir() and any(p.name not in ours and p.name[0] != "." for p in out.iterdir())
+    ):
+        raise UserError(f"{out}: is there already and is not a demo: give another --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be made ({error}); give another --out") from error
+    return folder
+
+
+def write_text(folder: DemoFolder) -> DemoText:
+    """Write the text, documents apart by blank lines, unless it is there."""
+    if folder.text.is_file():
+        documents: Sequence[str] = folder.text.read_text(encoding="utf-8").split("\n\n")
+    else:
+        documents = list(installed_documents(TEXT_CHARACTERS))
+        beside = folder.text.with_name(".text.txt.unfinished")
+        beside.write_bytes("\n\n".join([*documents, ""]).encode("utf-8", errors="replace"))
+        beside.rename(folder.text)
+    return DemoText(
+        path=str(folder.text),
+        num_documents=sum(bool(document) for document in documents),
+        num_characters=sum(map(len, documents)),
+    )
+
+
+def prepare_settings(folder: DemoFolder) -> PrepareConfig:
+    """Return the settings of the demo's `amber prepare`."""
+    return PrepareConfig(
+        text=(str(folder.text),),
+        out=folder.data,
+        vocab_size=VOCAB_SIZE,
+        held_out_fraction=HELD_OUT_FRACTION,
+    )
+
+
+def pretrain_settings(config: DemoConfig, folder: DemoFolder) -> dict[str, Any]:
+    """Return what the demo's `amber pretrain` is given, over the preset tiny."""
+    budget = {"hours": config.minutes / 60} if config.minutes else {"steps": STEPS}
+    return {
+        "data": str(folder.data),
+        "out": str(folder.run),
+        "preset": "tiny",
+        "resume": folder.is_begun,
+        "generator": {"depth_fraction": 0.5},
+        "batch": {"size": 32, "length": 128},
+        "optim": {"learning_rate": 2e-3, "warmup_fraction": 0.05},
+        "budget": budget,
+        "evaluation": {"every_steps": 50, "examples": 256},
+        "checkpoint": {"every_steps": 50, "keep": 1},
+    }
+
+
+def evaluate_settings(folder: DemoFolder) -> EvaluateConfig:
+    """Return the settings of the demo's `amber evaluate`."""
+    return EvaluateConfig(model=folder.run, data=folder.data)
+
+
+def inspect_settings(folder: DemoFolder) -> InspectConfig:
+    """Return the settings of the demo's `amber inspect`."""
+    return InspectConfig(model=folder.run, text=SENTENCES, seed=SENTENCE_SEED)

@@ -1,0 +1,181 @@
+"""Measure a model folder on held-out text: what `amber evaluate` does."""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+
+from amber.data.loader import held_out_batches, open_source
+from amber.errors import UserError
+from amber.run.commands import EvaluateConfig
+from amber.run.device import open_process
+from amber.run.evaluation import evaluate
+from amber.run.folders import Kind, OpenedModel, TrainedWith, join, open_model, vocabulary_of
+from amber.run.setup import HELD_OUT_SEED
+from amber.tokens.shards import load_manifest, open_shards
+from amber.tokens.tokenizer import fingerprint
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldOut:
+    """The metrics of a model, and what could be had without learning anything."""
+
+    model: str
+    kind: Kind
+    metrics: dict[str, float]
+    baselines: dict[str, float]
+    """By the name of a metric: what token frequencies alone, or one constant answer, reach."""
+
+    unigram_entropy: float
+    """Of the training text's tokens, in nats."""
+
+    num_examples: int
+    num_held_out_examples: int
+    """In the whole split."""
+
+    length: int
+    fraction: float
+    settings_from: str
+    """The config.toml of the model's run; empty where there is none."""
+
+
+def evaluate_folder(config: EvaluateConfig) -> HeldOut:
+    """Measure a pair, or a masked language model, on the held-out part of a data folder.
+
+    A finished run gives the numbers of its last evaluation.
+
+    Raises:
+        UserError: the model or the data cannot be read, or they do not fit each other.
+    """
+    opened = open_model(config.model)
+    if opened.kind == "discriminator":
+        raise UserError(
+            f"{opened.path}: a discriminator is measured on its generator's samples, but there is "
+            f"no model in {opened.path.parent / 'generator'}: put it there, or give the run folder"
+        )
+    settings = chosen_settings(config, opened)
+    manifest = load_manifest(config.data)
+    if fingerprint(opened.tokenizer) != manifest.tokenizer_fingerprint:
+        raise UserError(
+            f"{config.data}: was prepared with another tokenizer than {opened.path}: run amber "
+            f"prepare with --tokenizer {opened.path}"
+        )
+    source = open_source(
+        open_shards(config.data, "held_out"),
+        manifest.special,
+        length=settings.batch.length,
+        pair_fraction=settings.batch.pair_fraction,
+        seed=HELD_OUT_SEED,
+    )
+    num_examples = settings.evaluation.examples
+    with open_process(config.device, settings.precision) as process:
+        vocabulary = vocabulary_of(opened.tokenizer, process.device)
+        batches = held_out_batches(
+            source,
+            num_examples=num_examples,
+            batch_size=settings.evaluation.batch_size,
+            rank=process.rank,
+            num_ranks=process.num_ranks,
+        )
+        metrics = evaluate(
+            join(opened, vocabulary, noise=settings.noise),
+            batches,
+            mask_config=settings.mask,
+            vocabulary=vocabulary,
+            process=process,
+        )
+    return HeldOut(
+        model=str(opened.path),
+        kind=opened.kind,
+        metrics=metrics,
+        baselines=baselines(metrics, token_counts(config.data), manifest.unigram_entropy),
+        unigram_entropy=manifest.unigram_entropy,
+        num_examples=min(num_examples or source.layout.count, source.layout.count),
+        num_held_out_examples=source.layout.count,
+        length=settings.batch.length,
+        fraction=settings.mask.fraction,
+        settings_from=str(settings.path or ""),
+    )
+
+
+def chosen_settings(config: EvaluateConfig, opened: OpenedModel) -> TrainedWith:
+    """Return the settings of the model's run with those of the command put in.
+
+    Raises:
+        UserError: a value that cannot be, or one without effect.
+    """
+    if config.temperature is not None and opened.kind == "mlm":
+        raise UserError(
+            f"temperature has no effect: {opened.path} is a masked language model, from which "
+            "nothing is drawn; leave it out"
+        )
+    settings = opened.trained_with
+    longest = opened.encoder.config.max_position_embeddings
+    batch = replace(settings.batch, **given(config, "length", "pair_fraction"))
+    if config.length is None and settings.path is None:
+        batch = replace(batch, length=min(batch.length, longest))
+    if batch.length > longest:
+        raise UserError(f"length is {batch.length}, but {opened.path} takes {longest} tokens")
+    if batch.pair_fraction > 0 and opened.encoder.config.type_vocab_size < 2:
+        raise UserError(
+            f"pair_fraction is {batch.pair_fraction}, but {opened.path} tells no segments apart: "
+            "set it to 0"
+        )
+    shares = given(config, "fraction", "keep_fraction", "random_fraction")
+    return replace(
+        settings,
+        batch=batch,
+        mask=replace(settings.mask, **shares),
+        noise=replace(settings.noise, **given(config, "temperature")),
+        evaluation=replace(settings.evaluation, **given(config, "examples", "batch_size")),
+        precision=config.precision or settings.precision,
+    )
+
+
+def given(config: EvaluateConfig, *names: str) -> dict[str, float]:
+    """Return those of the named settings that the user gave."""
+    return {name: value for name in names if (value := getattr(config, name)) is not None}
+
+
+def token_counts(data: Path) -> Int64[np.ndarray, " V"]:
+    """Read how often each token occurs in the training text."""
+    return np.load(data / "token_counts.npy")
+
+
+def baselines(
+    metrics: dict[str, float], counts: Int64[np.ndarray, " V"], unigram_entropy: float
+) -> dict[str, float]:
+    """Return what each metric is without learning.
+
+    For masked tokens: the frequencies of the training text as the prediction, its most frequent
+    token as the answer, a draw by frequency as the sample. For replaced tokens: the share of
+    replaced tokens as the probability at each token, and "original" as the answer.
+
+    Args:
+        metrics: of the model; only the share of replaced tokens is used.
+        counts: occurrences of each token in the training text.
+        unigram_entropy: of these, in nats.
+    """
+    share = counts / counts.sum()
+    result = {"masked_lm_loss": unigram_entropy, "masked_lm_accuracy": float(share.max())}
+    if "disc_loss" in metrics:
+        replaced = metrics["replaced_fraction"]
+        result |= {
+            "sampled_masked_lm_accuracy": float((share**2).sum()),
+            "disc_loss": binary_entropy(replaced),
+            "disc_accuracy": metrics["majority_accuracy"],
+            "disc_auc": 0.5,
+            "disc_precision": replaced,
+            "disc_recall": 0.0,
+        }
+    return result
+
+
+def binary_entropy(probability: float) -> float:
+    """Return the entropy of a yes with this probability, in nats."""
+    if probability in (0.0, 1.0):
+        return 0.0
+    other = 1.0 - probability
+    return -probability * math.log(probability) - other * math.log(other)

@@ -1,0 +1,1 @@
+"""From documents to token ids on the disk."""
