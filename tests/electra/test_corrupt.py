@@ -167,15 +167,21 @@ def test_the_first_and_the_last_number_give_possible_tokens(number: float):
     logits = torch.randn(64, 30_522, generator=torch.Generator().manual_seed(0))
     logits[:, -1] = -torch.inf
     ids, _ = corrupt(
-        torch.full((64, 1), 6),
+        torch.full((64, 1), PAD),
         torch.zeros(64, 1, dtype=torch.long),
         torch.ones(64, 1, dtype=torch.bool),
         logits.unsqueeze(1),
         torch.full((64, 1), number),
         forbidden_ids=SPECIAL,
     )
-    assert not torch.isin(ids, SPECIAL).any()
+    assert not torch.isin(ids, SPECIAL).any()  # [PAD] would say that no token was found
     assert ids.max() < 30_521
+
+
+def test_a_number_on_the_border_takes_the_next_token():
+    # Four equal shares after the forbidden 0, 2, 3, 4: [0, 1/4) is 1, [1/4, 1/2) is 5, ...
+    found = sample(torch.zeros(8), torch.tensor([0.0, 0.25, 0.5, 0.75]), forbidden_ids=SPECIAL)
+    assert found.tolist() == [1, 5, 6, 7]
 
 
 def test_no_gradient_passes_and_the_logits_stay_as_they_are():

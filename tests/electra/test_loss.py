@@ -78,9 +78,10 @@ def test_losses_are_float32_whatever_the_logits_are():
     replaced, real = torch.rand(8, 64, generator=rng) < 0.2, torch.ones(8, 64).bool()
     vocabulary = torch.randn(8, 4, 50, generator=rng).bfloat16()
     labels, used = torch.randint(50, (8, 4), generator=rng), torch.ones(8, 4).bool()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        rtd = rtd_loss_sum(logits, replaced, real)
-        mlm = mlm_loss_sum(vocabulary, labels, used)
-    assert rtd.dtype == mlm.dtype == torch.float32
-    assert torch.equal(rtd, rtd_loss_sum(logits.float(), replaced, real))
-    assert torch.equal(mlm, mlm_loss_sum(vocabulary.float(), labels, used))
+    for is_on in (False, True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_on):
+            rtd = rtd_loss_sum(logits, replaced, real)
+            mlm = mlm_loss_sum(vocabulary, labels, used)
+        assert rtd.dtype == mlm.dtype == torch.float32
+        assert torch.equal(rtd, rtd_loss_sum(logits.float(), replaced, real))
+        assert torch.equal(mlm, mlm_loss_sum(vocabulary.float(), labels, used))

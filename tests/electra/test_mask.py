@@ -144,6 +144,13 @@ def test_unchosen_tokens_stay_as_they_are():
     assert torch.equal(masked.input_ids[~is_chosen], batch.input_ids[~is_chosen])
 
 
+def test_special_tokens_lose_against_the_largest_numbers():
+    batch = make_batch([8], width=16)
+    batch.noise[0] = 0.0
+    batch.noise[0, 0, 1:7] = 1.0 - 2.0**-24
+    assert chosen(hide(batch, MaskConfig(fraction=0.99)), 0) == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.parametrize("length", [0, 2])
 def test_a_row_without_ordinary_tokens_has_nothing_chosen(length: int):
     batch = make_batch([length, 20], width=24)

@@ -31,7 +31,7 @@ def by_hand() -> tuple[Outcome, Batch, Masked]:
         is_used=torch.tensor([[True, True], [True, False]]),
     )
     half = [math.log(p) for p in (0.25, 0.5, 0.25)]  # guesses 1; entropy 1.5 ln 2
-    logits = torch.tensor([[half, half], [half, [50.0, 0.0, 0.0]]])
+    logits = torch.tensor([[half, half], [half, [1.0, 0.0, 0.0]]])
     corrupted = torch.tensor([[0, 1, 1, 0], [0, 2, 0, 0]])
     detection = Detection(
         loss=torch.tensor(3.5),

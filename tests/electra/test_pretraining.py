@@ -6,11 +6,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from pairs import MASK, SPECIAL, hide, make_batch, make_model
+from pairs import MASK, SPECIAL, UNK, hide, make_batch, make_model
 from torch import Tensor, nn
 
 from amber.data.batch import Batch
-from amber.electra.config import MaskConfig
+from amber.electra.config import MaskConfig, NoiseConfig
 from amber.electra.pretraining import PretrainingModel
 
 Gradients = dict[str, Tensor]
@@ -117,6 +117,25 @@ def test_a_mask_of_the_text_itself_stays(body: str):
     batch.input_ids[0, 7] = MASK
     given, _ = seen_by(model.encoder, model, batch)
     assert (given[0] == MASK).nonzero().tolist() == [[0, 7]]
+
+
+def test_the_samples_follow_from_the_fourth_part_of_the_noise():
+    model, batch = make_model("modern"), make_batch([40, 64], width=64)
+    masked = hide(batch)
+    batch.noise[:3] = 0.5  # used up by the masks
+    batch.noise[3] = 0.0  # takes the first token that may be sampled: [UNK]
+    sampled = model(batch, masked).rtd.corrupted.gather(1, masked.positions)
+    assert (sampled[masked.is_used] == UNK).all()
+
+
+def test_the_temperature_of_the_settings_is_used():
+    model, batch = make_model("modern"), make_batch([40, 64], width=64)
+    model.noise = NoiseConfig(temperature=1e-4)  # the likeliest token, whatever the noise
+    masked = hide(batch)
+    outcome = model(batch, masked)
+    likeliest = outcome.mlm_logits.index_fill(2, SPECIAL, -torch.inf).argmax(dim=2)
+    sampled = outcome.rtd.corrupted.gather(1, masked.positions)
+    assert torch.equal(sampled[masked.is_used], likeliest[masked.is_used])
 
 
 def test_the_labels_are_where_the_discriminator_s_input_differs_from_the_text(body: str):

@@ -65,6 +65,7 @@ def small(monkeypatch):
     monkeypatch.setattr(command, "pretrain_settings", tiny)
 
 
+@pytest.mark.slow
 def test_the_whole_path_in_small_and_that_it_is_not_overwritten(small, tmp_path, capsys):
     out = tmp_path / "demo"
     assert command.run(DemoConfig(out=out), is_json=True) == 0
@@ -78,6 +79,7 @@ def test_the_whole_path_in_small_and_that_it_is_not_overwritten(small, tmp_path,
         command.run(DemoConfig(out=out), is_json=False)
 
 
+@pytest.mark.slow
 def test_a_stopped_demo_goes_on_where_it_was(small, tmp_path, capsys, monkeypatch):
     out = tmp_path / "demo"
     config = DemoConfig(out=out)

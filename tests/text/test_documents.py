@@ -39,11 +39,11 @@ def test_line_ends_and_byte_order_marks_change_nothing(tmp_path, end, mark, last
 
 
 def test_a_line_end_cut_between_two_chunks_is_one_line_end(tmp_path, monkeypatch):
-    data = b"a\r\nb\rc\r\n\r\nd\r"
+    data = b"long\r\nb\rc\r\n\r\nd\r"
     monkeypatch.setattr(
         lines_module, "read_chunks", lambda *_a, **_k: (bytes([byte]) for byte in data)
     )
-    assert read(tmp_path / "a.txt", data) == ["a\nb\nc", "d"]
+    assert read(tmp_path / "a.txt", data) == ["long\nb\nc", "d"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
@@ -154,12 +154,12 @@ def test_a_damaged_parquet_file_is_named(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    record = json.dumps({"text": "word " * 200}).encode() + b"\n"
-    (tmp_path / "a.jsonl").write_bytes(gzip.compress(record * 20_000))  # 20 MB raw
+    record = json.dumps({"text": "word " * 2000}).encode() + b"\n"
+    (tmp_path / "a.jsonl").write_bytes(gzip.compress(record * 5_000))  # 50 MB raw
     (source,) = find_sources([tmp_path / "a.jsonl"]).sources
     tracemalloc.start()
     num_documents = sum(1 for _ in read_documents(source, counts=Counter()))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert num_documents == 20_000
-    assert peak < 12 << 20
+    assert num_documents == 5_000
+    assert peak < 20 << 20

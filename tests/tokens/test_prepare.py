@@ -17,23 +17,8 @@ from amber.tokens.prepare import prepare
 from amber.tokens.shards import open_shards
 from amber.tokens.tokenizer import load_tokenizer
 
-WORDS = [
-    "the",
-    "a",
-    "cat",
-    "dog",
-    "house",
-    "sees",
-    "finds",
-    "under",
-    "over",
-    "red",
-    "green",
-    "[MASK]",
-    "[SEP]",
-    "12",
-    "café",
-]
+WORDS = ["the", "a", "cat", "dog", "house", "sees", "finds", "under", "over", "red", "green"]
+WORDS += ["[MASK]", "[SEP]", "12", "caf\u00e9"]
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -179,7 +164,7 @@ def test_progress_ends_at_its_total(config):
 
 def test_long_documents_are_encoded_in_parts_to_the_same_ids(tmp_path, monkeypatch):
     vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_text("\n".join([*SPECIALS, *WORDS]))
+    vocabulary.write_text("\n".join([*SPECIALS, *WORDS[:11]]))
     tokenizer = load_tokenizer(vocabulary)
     texts = ["cat dog " * 5 + "\nred", "x" * 40, "", "green cat"]
     whole = Encoder(tokenizer).encode(texts)
@@ -191,7 +176,7 @@ def test_long_documents_are_encoded_in_parts_to_the_same_ids(tmp_path, monkeypat
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
-    (tmp_path / "a.txt").write_text("\n\n".join(make_text(400_000)))
+    (tmp_path / "a.txt").write_text("\n\n".join(make_text(100_000)))
     script = (
         "from pathlib import Path\n"
         "from amber.tokens.config import PrepareConfig\n"

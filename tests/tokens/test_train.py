@@ -1,3 +1,5 @@
+import json
+import math
 import os
 import subprocess
 import sys
@@ -73,14 +75,21 @@ def test_case_and_accents_are_separate_settings():
 
 @pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
 def test_a_vocabulary_below_its_alphabet_is_refused_with_both_numbers(kind):
-    with pytest.raises(UserError, match=r"vocab_size is 50, .*300 characters, 305 tokens"):
-        train_tokenizer([HAN], kind="wordpiece", vocab_size=50)
+    with pytest.raises(UserError, match=r"vocab_size is 50, .*300 characters, 30[56] tokens"):
+        train_tokenizer([HAN], kind=kind, vocab_size=50)
     assert len(train_tokenizer([HAN], vocab_size=305).get_vocab()) == 305
 
 
 def test_byte_level_pieces_need_a_vocabulary_for_all_bytes():
     with pytest.raises(UserError, match="vocab_size is 200, .*261 tokens"):
         train_tokenizer(["abc"], kind="bpe", vocab_size=200)
+
+
+def test_the_scores_of_unigram_pieces_are_logarithms_of_probabilities_that_sum_to_1():
+    tokenizer = train_tokenizer(LINES * 5, kind="unigram", vocab_size=150)
+    scores = [score for _, score in json.loads(tokenizer.to_str())["model"]["vocab"][5:]]
+    assert sum(map(math.exp, scores)) == pytest.approx(1.0, abs=1e-4)  # rounded to six digits
+    assert scores == sorted(scores, reverse=True)
 
 
 @pytest.mark.parametrize("texts", [[], ["", " "]])

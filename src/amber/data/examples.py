@@ -57,7 +57,7 @@ class Examples:
         low = np.maximum(count // 4, 1)
         high = np.maximum(count - count // 4, low + 1)  # the first segment ends in [low, high)
         in_a = low + (cut * (high - low)).astype(np.int64)
-        is_pair = (capacity == self.length - 3) & (count > 1)
+        is_pair = capacity == self.length - 3  # of a single token, all is segment a
         return start, stop, np.where(is_pair, in_a, count)
 
     def padding(self) -> int:

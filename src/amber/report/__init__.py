@@ -1,0 +1,1 @@
+"""Report: results written for people."""

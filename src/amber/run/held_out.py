@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -134,7 +135,7 @@ def chosen_settings(config: EvaluateConfig, opened: OpenedModel) -> TrainedWith:
     )
 
 
-def given(config: EvaluateConfig, *names: str) -> dict[str, float]:
+def given(config: EvaluateConfig, *names: str) -> dict[str, Any]:
     """Return those of the named settings that the user gave."""
     return {name: value for name in names if (value := getattr(config, name)) is not None}
 

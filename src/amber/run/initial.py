@@ -13,8 +13,9 @@ from amber.model.folder import load_discriminator, load_generator
 def load_initial_weights(path: Path, model: PretrainingModel) -> list[str]:
     """Copy weights from folders into a model that was just built.
 
-    A run folder gives both networks. A single model folder gives the main encoder, and its head
-    where it has the right one; the generator's own layers then start at random, unless they have the same shape.
+    A run folder gives both networks. A single model folder gives the main encoder, with the tables
+    that the generator shares, and its head where it has the right one; the generator's own layers
+    then start at random.
 
     Args:
         path: a model folder, or a folder with `discriminator` and `generator`, or `encoder`.

@@ -205,8 +205,12 @@ def wordpiece(
 
 
 def fingerprint(tokenizer: Tokenizer) -> str:
-    """SHA-256 of the whole tokenizer: vocabulary, rules, special tokens."""
-    return hashlib.sha256(tokenizer.to_str().encode("utf-8")).hexdigest()
+    """SHA-256 of the whole tokenizer: vocabulary, rules, special tokens.
+
+    Scores count to nine digits: the library reads back its own last digits differently.
+    """
+    content = json.loads(tokenizer.to_str(), parse_float=lambda digits: f"{float(digits):.9g}")
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8")).hexdigest()
 
 
 def save_tokenizer(

@@ -122,7 +122,12 @@ def _count_characters(texts: Sequence[str]) -> dict[str, int]:
 
 
 def _alphabet(
-    counts: dict[str, int], pieces_of: dict[str, int], vocab_size: int, min_frequency: int
+    counts: dict[str, int],
+    pieces_of: dict[str, int],
+    vocab_size: int,
+    min_frequency: int,
+    *,
+    num_fixed: int = len(SPECIAL_TOKENS),
 ) -> list[str]:
     """The characters to keep, by the rule at the top, sorted by code point."""
     ordered = sorted(counts, key=lambda c: (-counts[c], c))
@@ -138,7 +143,7 @@ def _alphabet(
         kept.append(character)
         covered += counts[character]
         num_pieces += pieces_of[character]
-    _check_size(num_pieces + len(SPECIAL_TOKENS), vocab_size, len(kept))
+    _check_size(num_pieces + num_fixed, vocab_size, len(kept))
     return sorted(kept)
 
 
@@ -219,7 +224,13 @@ def _bpe_from_state(state: bytes) -> models.BPE:
 def _train_unigram(
     texts: Sequence[str], counts: dict[str, int], vocab_size: int, min_frequency: int
 ) -> Tokenizer:
-    alphabet = _alphabet(counts, dict.fromkeys(counts, 1), vocab_size - 1, min_frequency)
+    alphabet = _alphabet(
+        counts,
+        dict.fromkeys(counts, 1),
+        vocab_size,
+        min_frequency,
+        num_fixed=len(SPECIAL_TOKENS) + 1,  # the sign for a blank
+    )
     scaffold = _unigram([("[UNK]", 0.0)], 0)
     trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size,
@@ -248,7 +259,9 @@ def _train_unigram(
                 used.update(encoding.ids)
         first = len(special)
         total = sum(used.values()) + len(pieces)
-        scores = {p: math.log((used[first + i] + 1) / total) for i, p in enumerate(ordered)}
+        scores = {
+            p: round(math.log((used[first + i] + 1) / total), 6) for i, p in enumerate(ordered)
+        }
         ordered = sorted(pieces, key=lambda p: (-scores[p], p))
     return _unigram([*special, *((p, scores[p]) for p in ordered)], 1)
 
