@@ -47,6 +47,11 @@ def run(config: DemoConfig, *, is_json: bool) -> int:
         text, manifest = make_data(folder, console)
         settings = resolve(PretrainConfig, pretrain_settings(config, folder), config_path=None)
         heading(console, 2, f"pretrain: {folder.run}")
+        console.print(
+            f"replacements are drawn at temperature {settings.noise.temperature:g}: so short a run "
+            "learns to find odd ones only; a long one uses 1",
+            soft_wrap=True,
+        )
         with Progress(console, settings) as progress:
             summary = pretrain(settings, show=progress.show)
         if not summary.is_done:

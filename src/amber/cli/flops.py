@@ -1,6 +1,6 @@
 """`amber flops`: what a run costs, by part, under two counting rules."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console

@@ -11,7 +11,11 @@ from amber.config import read_toml, update
 from amber.errors import UserError
 from amber.run.config import Preset, PretrainConfig
 
-BUDGETS = ("steps", "tokens", "flops", "hours")
+EXCLUSIVE = {
+    "budget": ("steps", "tokens", "flops", "hours"),
+    "optim": ("warmup_fraction", "warmup_steps"),
+}
+"""Settings of a section of which one at most is above 0."""
 WRITTEN_BY_RUNS = ("versions", "data_fingerprint", "tokenizer_fingerprint", "resume")
 """What the config.toml of a run holds besides settings, and the one that is not for a new run."""
 
@@ -27,7 +31,8 @@ def resolve(
 ) -> Any:
     """Build the settings of a command.
 
-    A budget given in one layer replaces the ones of the layers below it: a run has only one.
+    A budget given in one layer replaces the ones of the layers below it, since a run has only one;
+    so does a warm-up.
 
     Args:
         settings_class: the command's dataclass.
@@ -45,7 +50,7 @@ def resolve(
     _refuse_missing(settings_class, values, positional)
     result = _start(settings_class, values)
     for where, layer in layers:
-        result = update(result, _with_one_budget(layer), where=where)
+        result = update(result, _with_one_of_each(layer), where=where)
     return result
 
 
@@ -100,12 +105,13 @@ def _without_idle(preset: dict[str, Any], objective: str | None) -> dict[str, An
     return {name: value for name, value in preset.items() if name not in idle}
 
 
-def _with_one_budget(layer: dict[str, Any]) -> dict[str, Any]:
-    """Set the budgets that a layer does not give to 0, if it gives any."""
-    budget = layer.get("budget")
-    if not isinstance(budget, dict) or not any(budget.get(name) for name in BUDGETS):
-        return layer
-    return layer | {"budget": dict.fromkeys(BUDGETS, 0) | budget}
+def _with_one_of_each(layer: dict[str, Any]) -> dict[str, Any]:
+    """Set to 0 what a layer's own choice among exclusive settings replaces."""
+    for section, names in EXCLUSIVE.items():
+        given = layer.get(section)
+        if isinstance(given, dict) and any(given.get(name) for name in names):
+            layer = layer | {section: dict.fromkeys(names, 0) | given}
+    return layer
 
 
 def _refuse_missing(

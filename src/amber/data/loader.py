@@ -8,7 +8,7 @@ Every rank has the same number of micro-batches; where the examples do not suffi
 padding, which counts nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -91,7 +91,7 @@ def step_batches(
 
 def train_batches(
     source: Source, config: BatchConfig, *, first_step: int, rank: int, num_ranks: int
-) -> Iterator[list[Batch]]:
+) -> Generator[list[Batch], None, None]:
     """Yield the micro-batches of each step for ever, prepared ahead by threads."""
 
     def make(step: int) -> list[Batch]:

@@ -14,10 +14,10 @@ class OptimConfig:
     """Peak rate of AdamW."""
 
     warmup_fraction: float = 0.01
-    """Share of the budget over which the rate rises linearly from 0; unused with warmup_steps."""
+    """Share of the budget over which the rate rises linearly from 0."""
 
     warmup_steps: int = 0
-    """Optimiser steps of warm-up, instead of a share of the budget; 0 = use the share."""
+    """Optimiser steps of warm-up, instead of a share of the budget."""
 
     schedule: Literal["linear", "trapezoid", "cosine", "constant"] = "linear"
     """linear: the paper's product, (1 - progress) * min(1, warm-up); trapezoid: warm-up, constant,
@@ -66,6 +66,11 @@ class OptimConfig:
         for name in ("warmup_fraction", "decay_fraction", "floor_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"optim.{name} must be in [0, 1], got {getattr(self, name)}")
+        if self.warmup_steps and self.warmup_fraction:
+            raise UserError(
+                f"optim.warmup_steps ({self.warmup_steps}) and optim.warmup_fraction "
+                f"({self.warmup_fraction}) exclude each other: set one to 0"
+            )
         for name in ("beta1", "beta2", "muon_momentum"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"optim.{name} must be in [0, 1), got {getattr(self, name)}")

@@ -15,7 +15,11 @@ from amber.tokens.config import PrepareConfig
 TEXT_CHARACTERS: Final = 5_000_000
 VOCAB_SIZE: Final = 4096
 HELD_OUT_FRACTION: Final = 0.03
-STEPS: Final = 250
+STEPS: Final = 800
+TEMPERATURE: Final = 2.0
+"""Of the replacements. At 1, as in the paper, they are too hard to find for a discriminator that
+has seen less than a million tokens: its AUC stays below 0.6. At 2 it passes 0.75 in 100 steps."""
+
 SENTENCES: Final = (
     "Return the number of items in the list, or raise an error if the argument is not a sequence.",
     "The function opens the file and reads it line by line until the end of the file is reached.",
@@ -109,12 +113,14 @@ def pretrain_settings(config: DemoConfig, folder: DemoFolder) -> dict[str, Any]:
         "out": str(folder.run),
         "preset": "tiny",
         "resume": folder.is_begun,
-        "generator": {"depth_fraction": 0.5},
-        "batch": {"size": 32, "length": 128},
-        "optim": {"learning_rate": 2e-3, "warmup_fraction": 0.05},
+        "generator": {"depth_fraction": 0.34},
+        "noise": {"temperature": TEMPERATURE},
+        "batch": {"size": 16, "length": 64},
+        "optim": {"learning_rate": 2e-3, "beta2": 0.98, "warmup_fraction": 0.05},
         "budget": budget,
-        "evaluation": {"every_steps": 50, "examples": 256},
-        "checkpoint": {"every_steps": 50, "keep": 1},
+        "evaluation": {"every_steps": 200, "examples": 256},
+        "checkpoint": {"every_steps": 200, "keep": 1},
+        "log": {"every_steps": 50},
     }
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from tokenizers import Tokenizer
 
 from amber.config import read_toml, update
@@ -20,9 +19,7 @@ from amber.run.device import Precision
 from amber.run.setup import Vocabulary
 from amber.tokens.tokenizer import (
     fingerprint,
-    is_ordinary,
     load_tokenizer,
-    special_ids,
     vocab_size,
 )
 
@@ -163,17 +160,6 @@ def read_training_settings(path: Path) -> TrainedWith:
     return update(TrainedWith(path=path), known, where=str(path))
 
 
-def vocabulary_of(tokenizer: Tokenizer, device: torch.device) -> Vocabulary:
-    """Return which tokens are special and which are ordinary."""
-    special = special_ids(tokenizer)
-    ids = [special.cls, special.sep, special.pad, special.mask]
-    return Vocabulary(
-        special=special,
-        special_ids=torch.tensor(ids, device=device),
-        ordinary_ids=torch.from_numpy(is_ordinary(tokenizer).nonzero()[0]).to(device),
-    )
-
-
 def join(opened: OpenedModel, vocabulary: Vocabulary, *, noise: NoiseConfig) -> PretrainingModel:
     """Put the networks together as they were in training.
 
@@ -188,7 +174,7 @@ def join(opened: OpenedModel, vocabulary: Vocabulary, *, noise: NoiseConfig) -> 
         opened.encoder.config,
         None if opened.rtd_head is None else opened.generator.config,
         noise=noise,
-        forbidden_ids=vocabulary.special_ids,
+        forbidden_ids=vocabulary.forbidden_ids,
         seed=0,
     )
     model.encoder, model.generator = opened.encoder, opened.generator

@@ -13,8 +13,8 @@ from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
 from amber.run.device import open_process
 from amber.run.evaluation import evaluate
-from amber.run.folders import Kind, OpenedModel, TrainedWith, join, open_model, vocabulary_of
-from amber.run.setup import HELD_OUT_SEED
+from amber.run.folders import Kind, OpenedModel, TrainedWith, join, open_model
+from amber.run.setup import HELD_OUT_SEED, vocabulary_of
 from amber.tokens.shards import load_manifest, open_shards
 from amber.tokens.tokenizer import fingerprint
 

@@ -17,7 +17,7 @@ from amber.electra.pretraining import Outcome
 from amber.errors import UserError
 from amber.run.commands import InspectConfig
 from amber.run.evaluation import mask_batch
-from amber.run.folders import OpenedModel, join, open_model, vocabulary_of
+from amber.run.folders import OpenedModel, join, open_model
 from amber.run.inspected import (
     Choice,
     Guess,
@@ -26,6 +26,7 @@ from amber.run.inspected import (
     Inspection,
     Treatment,
 )
+from amber.run.setup import vocabulary_of
 from amber.text.clean import normalize_document
 from amber.tokens.tokenizer import SpecialIds, special_ids
 

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from importlib.metadata import version
+from typing import Any
 
 from amber import __version__
 from amber.config import differences, read_toml, to_dict, to_toml
@@ -93,7 +94,7 @@ def open_log(run: Run, state: TrainState, notes: list[str], show: Show) -> Log:
     return log
 
 
-def settings(run: Run) -> dict[str, object]:
+def settings(run: Run) -> dict[str, Any]:
     """Return what determines a run: its settings and its data."""
     return to_dict(run.config) | {
         "data_fingerprint": run.manifest.fingerprint,

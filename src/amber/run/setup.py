@@ -2,10 +2,10 @@
 
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from jaxtyping import Int
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
@@ -20,8 +20,8 @@ from amber.model.config import EncoderConfig
 from amber.optim.optimizer import build_optimizers
 from amber.run.config import PretrainConfig
 from amber.run.device import Process
-from amber.tokens.shards import Manifest, load_manifest, open_shards
-from amber.tokens.tokenizer import SpecialIds, is_ordinary, load_tokenizer
+from amber.tokens.shards import Manifest, Split, load_manifest, open_shards
+from amber.tokens.tokenizer import SpecialIds, is_ordinary, load_tokenizer, special_ids
 
 HELD_OUT_SEED = 0
 """The held-out masks are the same for every run, whatever its seed."""
@@ -33,7 +33,10 @@ class Vocabulary:
 
     special: SpecialIds
     special_ids: Int[Tensor, " S"]
-    """[CLS], [SEP], [PAD], [MASK]: never masked, never sampled."""
+    """[CLS], [SEP], [PAD], [MASK]: never masked."""
+
+    forbidden_ids: Int[Tensor, " F"]
+    """Never sampled: the special ones, and rows of the table that are no token."""
 
     ordinary_ids: Int[Tensor, " N"]
     """What a random replacement may be."""
@@ -72,7 +75,8 @@ def build_run(config: PretrainConfig, process: Process) -> Run:
     check_settings(config)
     manifest = load_manifest(config.data)
     encoder, generator = shapes(config, manifest.vocab_size)
-    vocabulary = open_vocabulary(config.data, manifest, process.device)
+    vocabulary = vocabulary_of(load_tokenizer(config.data / "tokenizer"), process.device)
+    seeds: dict[Split, int] = {"train": config.seed, "held_out": HELD_OUT_SEED}
     sources = [
         open_source(
             open_shards(config.data, split),
@@ -82,13 +86,13 @@ def build_run(config: PretrainConfig, process: Process) -> Run:
             seed=seed,
             multiple=config.batch.length if config.compile else 8,  # one width, one compilation
         )
-        for split, seed in (("train", config.seed), ("held_out", HELD_OUT_SEED))
+        for split, seed in seeds.items()
     ]
     model = PretrainingModel(
         encoder,
         generator,
         noise=config.noise,
-        forbidden_ids=vocabulary.special_ids,
+        forbidden_ids=vocabulary.forbidden_ids,
         seed=config.seed,
     ).to(process.device)
     check_space(config, model)
@@ -129,15 +133,17 @@ def shapes(config: PretrainConfig, vocab_size: int) -> tuple[EncoderConfig, Enco
     return encoder, generator_shape(encoder, config.generator)
 
 
-def open_vocabulary(data: Path, manifest: Manifest, device: torch.device) -> Vocabulary:
-    """Read which tokens are special and which are ordinary."""
-    special = manifest.special
-    rows = is_ordinary(load_tokenizer(data / "tokenizer")).nonzero()[0]
-    special_ids = [special.cls, special.sep, special.pad, special.mask]
+def vocabulary_of(tokenizer: Tokenizer, device: torch.device) -> Vocabulary:
+    """Sort a tokenizer's rows into what the method may do with them."""
+    special = special_ids(tokenizer)
+    special_rows = [special.cls, special.sep, special.pad, special.mask]
+    tokens = set(tokenizer.get_vocab(with_added_tokens=True).values())
+    holes = sorted(set(range(max(tokens) + 1)) - tokens)
     return Vocabulary(
         special=special,
-        special_ids=torch.tensor(special_ids, device=device),
-        ordinary_ids=torch.from_numpy(rows).to(device),
+        special_ids=torch.tensor(special_rows, device=device),
+        forbidden_ids=torch.tensor(special_rows + holes, device=device),
+        ordinary_ids=torch.from_numpy(is_ordinary(tokenizer).nonzero()[0]).to(device),
     )
 
 

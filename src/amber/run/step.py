@@ -122,7 +122,8 @@ def progress_of(state: TrainState, run: Run) -> float:
 
 def describe_failure(step: int, losses: Tensor, grad_norm: Tensor, batches: list[Batch]) -> str:
     """Say which step failed, how, and on which examples."""
-    examples = torch.cat([batch.examples for batch in batches])[:8].tolist()
+    examples = torch.cat([batch.examples for batch in batches])
+    examples = examples[examples >= 0][:8].tolist()
     return (
         f"step {step}: masked_lm_loss {float(losses[0]):.4g}, disc_loss {float(losses[1]):.4g}, "
         f"gradient norm {float(grad_norm):.4g} are not all finite (examples {examples} and "
