@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from amber.data.batch import Batch
-from amber.electra.config import GeneratorConfig, MaskConfig, NoiseConfig, generator_shape
+from amber.electra.config import GeneratorConfig, MaskConfig, generator_shape
 from amber.electra.mask import Masked, mask
 from amber.electra.pretraining import PretrainingModel
 from amber.model.config import EncoderConfig
@@ -63,6 +63,4 @@ def make_model(body: str = "bert", *, objective: str = "rtd", seed: int = 0) -> 
     shape = BERT if body == "bert" else MODERN
     small = {"width_fraction": 0.5} if body == "bert" else {"depth_fraction": 0.5}
     generator = generator_shape(shape, GeneratorConfig(**small)) if objective == "rtd" else None
-    return PretrainingModel(
-        shape, generator, noise=NoiseConfig(), forbidden_ids=SPECIAL.clone(), seed=seed
-    )
+    return PretrainingModel(shape, generator, forbidden_ids=SPECIAL.clone(), seed=seed)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from amber.electra.config import GeneratorConfig, NoiseConfig, generator_shape
+from amber.electra.config import GeneratorConfig, generator_shape
 from amber.electra.pretraining import PretrainingModel
 from amber.model.config import EncoderConfig
 from amber.optim.config import OptimConfig
@@ -44,7 +44,6 @@ def pair(body: str = "bert") -> PretrainingModel:
     return PretrainingModel(
         shape,
         generator_shape(shape, GeneratorConfig(depth_fraction=0.5)),
-        noise=NoiseConfig(),
         forbidden_ids=torch.arange(4),
         seed=0,
     )

@@ -68,6 +68,6 @@ def tiny_run(data_dir: Path, tmp_path: Path) -> PretrainConfig:
         optim=OptimConfig(learning_rate=1e-3, warmup_fraction=0.1),
         budget=BudgetConfig(steps=20),
         evaluation=EvaluationConfig(every_steps=8, examples=16, batch_size=4),
-        checkpoint=CheckpointConfig(every_steps=10),
+        checkpoint=CheckpointConfig(every_steps=10, keep=9),
         log=LogConfig(every_steps=1),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from amber.electra.config import GeneratorConfig, NoiseConfig, generator_shape
+from amber.electra.config import GeneratorConfig, generator_shape
 from amber.electra.pretraining import PretrainingModel
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
@@ -45,7 +45,6 @@ class Setup:
         self.model = PretrainingModel(
             shape,
             generator_shape(shape, GeneratorConfig(depth_fraction=0.5)),
-            noise=NoiseConfig(),
             forbidden_ids=torch.arange(4),
             seed=seed,
         )

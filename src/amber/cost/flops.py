@@ -149,9 +149,7 @@ class FlopsPerToken:
             num_masked: chosen positions.
         """
         return (
-            self.per_token * num_tokens
-            + self.per_square * squares
-            + self.per_masked * num_masked
+            self.per_token * num_tokens + self.per_square * squares + self.per_masked * num_masked
         )
 
 
@@ -174,9 +172,7 @@ def flops_per_token(
 
     one, two = train(1, 0), train(2, 0)
     square = (two - 2 * one) // 2  # f(n) = a n + b n^2, so f(2) - 2 f(1) = 2 b
-    return FlopsPerToken(
-        per_token=one - square, per_square=square, per_masked=train(1, 1) - one
-    )
+    return FlopsPerToken(per_token=one - square, per_square=square, per_masked=train(1, 1) - one)
 
 
 def matched_steps(num_steps: int, *, step_flops: int, other_step_flops: int) -> int:

@@ -45,16 +45,30 @@ class NoiseConfig:
     """How replacements are drawn from the generator (objective rtd)."""
 
     temperature: float = 1.0
-    """Of the softmax that is sampled, above 0; the paper uses 1."""
+    """Of the softmax that is sampled, above 0; the paper uses 1. Above 1, replacements are easier
+    to find."""
+
+    final_temperature: float = 0.0
+    """At the end of the budget, where the temperature shall change; evaluations always use it.
+    0 = as noise.temperature."""
 
     def __post_init__(self) -> None:
-        """Refuse an impossible temperature.
+        """Refuse impossible temperatures.
 
         Raises:
             UserError: with the name of the setting.
         """
         if self.temperature <= 0:
             raise UserError(f"noise.temperature must be above 0, got {self.temperature}")
+        if self.final_temperature < 0:
+            raise UserError(
+                f"noise.final_temperature must be at least 0, got {self.final_temperature}"
+            )
+
+    def temperature_at(self, progress: float) -> float:
+        """Return the temperature at a share of the budget: it changes by a constant factor."""
+        final = self.final_temperature or self.temperature
+        return self.temperature * (final / self.temperature) ** progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

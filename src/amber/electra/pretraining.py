@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from amber.data.batch import Batch
-from amber.electra.config import NoiseConfig, Objective
+from amber.electra.config import Objective
 from amber.electra.corrupt import corrupt
 from amber.electra.loss import mlm_loss_sum, rtd_loss_sum
 from amber.electra.mask import Masked
@@ -57,7 +57,6 @@ class PretrainingModel(nn.Module):
         encoder: EncoderConfig,
         generator: EncoderConfig | None,
         *,
-        noise: NoiseConfig,
         forbidden_ids: Int[Tensor, " F"],
         seed: int,
     ) -> None:
@@ -66,13 +65,11 @@ class PretrainingModel(nn.Module):
         Args:
             encoder: shape of the main encoder.
             generator: shape of the generator; None for the objective `mlm`.
-            noise: how replacements are drawn.
             forbidden_ids: tokens that are never sampled, on the device of the run.
             seed: of the initial weights.
         """
         super().__init__()
         self.objective: Objective = "mlm" if generator is None else "rtd"
-        self.noise = noise
         embeddings = Embeddings(encoder)
         self.encoder = Encoder(encoder, embeddings)
         self.generator = Encoder(generator, embeddings) if generator else self.encoder
@@ -87,12 +84,13 @@ class PretrainingModel(nn.Module):
         if self.generator is not self.encoder:
             self.generator.compile()
 
-    def forward(self, batch: Batch, masked: Masked) -> Outcome:
+    def forward(self, batch: Batch, masked: Masked, *, temperature: float = 1.0) -> Outcome:
         """Fill in the masked tokens; then, for `rtd`, find which tokens were replaced.
 
         Args:
             batch: the text and its noise.
             masked: the same text with positions hidden.
+            temperature: of the softmax that replacements are sampled from.
         """
         labels = batch.input_ids.gather(1, masked.positions)
         hidden = self.generator(masked.input_ids, batch.key_mask, batch.token_type_ids)
@@ -111,7 +109,7 @@ class PretrainingModel(nn.Module):
             mlm_logits,
             batch.noise[3].gather(1, masked.positions),
             forbidden_ids=self.forbidden_ids,
-            temperature=self.noise.temperature,
+            temperature=temperature,
         )
         hidden = self.encoder(corrupted, batch.key_mask, batch.token_type_ids)
         rtd_logits = self.rtd_head(hidden)

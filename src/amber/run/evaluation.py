@@ -34,6 +34,7 @@ def evaluate(
     mask_config: MaskConfig,
     vocabulary: Vocabulary,
     process: Process,
+    temperature: float,
 ) -> dict[str, float]:
     """Return the metrics over all batches of all processes.
 
@@ -43,6 +44,7 @@ def evaluate(
         mask_config: as in training.
         vocabulary: of the data.
         process: where to compute.
+        temperature: of the replacements.
     """
     was_training = model.training
     model.eval()
@@ -51,7 +53,7 @@ def evaluate(
         batch = cpu_batch.to(process.device)
         masked = mask_batch(batch, mask_config, vocabulary)
         with process.autocast():
-            outcome = model(batch, masked)
+            outcome = model(batch, masked, temperature=temperature)
         tally.add(outcome, batch, masked)
     model.train(was_training)
     return merged(process.gather(tally)).metrics()

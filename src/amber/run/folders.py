@@ -160,20 +160,18 @@ def read_training_settings(path: Path) -> TrainedWith:
     return update(TrainedWith(path=path), known, where=str(path))
 
 
-def join(opened: OpenedModel, vocabulary: Vocabulary, *, noise: NoiseConfig) -> PretrainingModel:
+def join(opened: OpenedModel, vocabulary: Vocabulary) -> PretrainingModel:
     """Put the networks together as they were in training.
 
     Args:
         opened: a pair, or a masked language model.
         vocabulary: on the device on which the networks shall be.
-        noise: how replacements are drawn.
     """
     assert opened.generator is not None
     assert opened.mlm_head is not None
     model = PretrainingModel(
         opened.encoder.config,
         None if opened.rtd_head is None else opened.generator.config,
-        noise=noise,
         forbidden_ids=vocabulary.forbidden_ids,
         seed=0,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from amber.data.loader import held_out_batches, open_source
+from amber.electra.config import NoiseConfig
 from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
 from amber.run.device import open_process
@@ -81,10 +82,11 @@ def evaluate_folder(config: EvaluateConfig) -> HeldOut:
             num_ranks=process.num_ranks,
         )
         metrics = evaluate(
-            join(opened, vocabulary, noise=settings.noise),
+            join(opened, vocabulary),
             batches,
             mask_config=settings.mask,
             vocabulary=vocabulary,
+            temperature=settings.noise.temperature_at(1.0),
             process=process,
         )
     return HeldOut(
@@ -129,7 +131,9 @@ def chosen_settings(config: EvaluateConfig, opened: OpenedModel) -> TrainedWith:
         settings,
         batch=batch,
         mask=replace(settings.mask, **shares),
-        noise=replace(settings.noise, **given(config, "temperature")),
+        noise=settings.noise
+        if config.temperature is None
+        else NoiseConfig(temperature=config.temperature),
         evaluation=replace(settings.evaluation, **given(config, "examples", "batch_size")),
         precision=config.precision or settings.precision,
     )

@@ -56,7 +56,7 @@ def inspect_text(config: InspectConfig) -> Inspection:
     if config.fraction is not None:
         mask_config = replace(mask_config, fraction=config.fraction)
     if config.temperature is not None:
-        noise_config = replace(noise_config, temperature=config.temperature)
+        noise_config = NoiseConfig(temperature=config.temperature)
     length = min(settings.batch.length, opened.encoder.config.max_position_embeddings)
     pieces = cut_texts(config.text, opened.tokenizer, length=length)
     sequences: list[InspectedSequence] = []
@@ -66,7 +66,8 @@ def inspect_text(config: InspectConfig) -> Inspection:
         if opened.kind == "discriminator":
             tokens = judge(opened, batch)
         else:
-            tokens = play(opened, batch, mask_config, noise_config, top=config.top)
+            temperature = noise_config.temperature_at(1.0)
+            tokens = play(opened, batch, mask_config, temperature, top=config.top)
         sequences += [
             InspectedSequence(
                 text=piece.text,
@@ -169,16 +170,16 @@ def play(
     opened: OpenedModel,
     batch: Batch,
     mask_config: MaskConfig,
-    noise_config: NoiseConfig,
+    temperature: float,
     *,
     top: int,
 ) -> list[list[InspectedToken]]:
     """Do what a training step does up to the losses, and write down what each token met."""
     vocabulary = vocabulary_of(opened.tokenizer, torch.device("cpu"))
     masked = mask_batch(batch, mask_config, vocabulary)
-    outcome: Outcome = join(opened, vocabulary, noise=noise_config)(batch, masked)
-    scores = outcome.mlm_logits.float() / noise_config.temperature
-    scores.index_fill_(-1, vocabulary.special_ids, -torch.inf)
+    outcome: Outcome = join(opened, vocabulary)(batch, masked, temperature=temperature)
+    scores = outcome.mlm_logits.float() / temperature
+    scores.index_fill_(-1, vocabulary.forbidden_ids, -torch.inf)
     choices = list_choices(opened, batch, masked, outcome, scores.softmax(-1), mask_config, top=top)
     if outcome.rtd is None:
         return describe(opened.tokenizer, batch, choices, None, None)

@@ -248,7 +248,12 @@ def measure(run: Run, state: TrainState, log: Log | None) -> dict[str, float]:
         num_ranks=process.num_ranks,
     )
     metrics = evaluate(
-        run.model, batches, mask_config=config.mask, vocabulary=run.vocabulary, process=process
+        run.model,
+        batches,
+        mask_config=config.mask,
+        vocabulary=run.vocabulary,
+        process=process,
+        temperature=config.noise.temperature_at(1.0),
     )
     if log:
         values = metrics | {"tokens": state.tokens, "flops": state.flops, "seconds": state.seconds}

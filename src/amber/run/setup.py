@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from amber.cost.flops import FlopsPerToken, flops_per_token
 from amber.cost.peak import measured_peak
 from amber.data.loader import Source, open_source
-from amber.electra.config import generator_shape
+from amber.electra.config import GeneratorConfig, LossConfig, NoiseConfig, generator_shape
 from amber.electra.pretraining import PretrainingModel
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
@@ -91,7 +91,6 @@ def build_run(config: PretrainConfig, process: Process) -> Run:
     model = PretrainingModel(
         encoder,
         generator,
-        noise=config.noise,
         forbidden_ids=vocabulary.forbidden_ids,
         seed=config.seed,
     ).to(process.device)
@@ -166,9 +165,9 @@ def check_settings(config: PretrainConfig) -> None:
             f"({budget.steps}): lower the first or raise the second"
         )
     if config.objective == "mlm":
-        plain = PretrainConfig(data=config.data, out=config.out, model=config.model)
-        for name in ("generator", "noise", "loss"):
-            if getattr(config, name) != getattr(plain, name):
+        plain = {"generator": GeneratorConfig(), "noise": NoiseConfig(), "loss": LossConfig()}
+        for name, unset in plain.items():
+            if getattr(config, name) != unset:
                 raise UserError(
                     f"the settings under {name} have no effect with objective mlm: leave them out"
                 )

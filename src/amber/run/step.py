@@ -33,6 +33,7 @@ def train_step(
     """
     config, process = run.config, run.process
     rate = set_rates(run.optimizers, state.step, progress_of(state, run), config.optim)
+    temperature = config.noise.temperature_at(progress_of(state, run))
     torch.manual_seed(dropout_seed(config.seed, state.step, process.rank))
 
     batches = [batch.to(process.device) for batch in micro_batches]
@@ -44,7 +45,8 @@ def train_step(
     for i, (batch, hidden) in enumerate(zip(batches, masked, strict=True)):
         set_gradient_sync(run, is_on=i == len(batches) - 1)
         with process.autocast():
-            outcome: Outcome = run.parallel(batch, hidden)  # generate, corrupt, discriminate
+            # generate, corrupt, discriminate
+            outcome: Outcome = run.parallel(batch, hidden, temperature=temperature)
         mlm, rtd = outcome.mlm_loss / num_masked, torch.zeros_like(outcome.mlm_loss)
         loss = mlm
         if outcome.rtd is not None:
