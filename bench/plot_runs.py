@@ -1,6 +1,6 @@
 """Draw the held-out curves of runs over their FLOPs.
 
-    python bench/plot_runs.py RUN... --out picture.png [--unigram NATS]
+python bench/plot_runs.py RUN... --out picture.png [--unigram NATS]
 """
 
 import argparse

@@ -128,11 +128,10 @@ def test_the_samples_follow_from_the_fourth_part_of_the_noise():
     assert (sampled[masked.is_used] == UNK).all()
 
 
-def test_the_temperature_of_the_settings_is_used():
+def test_the_temperature_is_used():
     model, batch = make_model("modern"), make_batch([40, 64], width=64)
-    model.noise = NoiseConfig(temperature=1e-4)  # the likeliest token, whatever the noise
     masked = hide(batch)
-    outcome = model(batch, masked)
+    outcome = model(batch, masked, temperature=1e-4)  # the likeliest token, whatever the noise
     likeliest = outcome.mlm_logits.index_fill(2, SPECIAL, -torch.inf).argmax(dim=2)
     sampled = outcome.rtd.corrupted.gather(1, masked.positions)
     assert torch.equal(sampled[masked.is_used], likeliest[masked.is_used])
@@ -269,3 +268,12 @@ def test_segments_reach_both_networks():
     for module in (model.generator, model.encoder):
         given, _ = seen_by(module, model, batch)
         assert torch.equal(given[2], batch.token_type_ids)
+
+
+def test_a_falling_temperature_changes_by_a_constant_factor():
+    # From 2 to 1: after a quarter 2 ** 0.75, half way the square root of 2.
+    noise = NoiseConfig(temperature=2.0, final_temperature=1.0)
+    shares = (0.0, 0.25, 0.5, 1.0)
+    found = [noise.temperature_at(share) for share in shares]
+    assert found == pytest.approx([2.0, 1.68179283, 1.41421356, 1.0])
+    assert NoiseConfig(temperature=1.5).temperature_at(0.7) == 1.5

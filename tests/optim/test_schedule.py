@@ -42,7 +42,8 @@ def test_the_cosine(progress: float, factor: float):
 
 @pytest.mark.parametrize(("progress", "factor"), [(0.0, 0.0), (0.005, 0.5), (0.3, 1.0), (1.0, 1.0)])
 def test_the_constant(progress: float, factor: float):
-    assert rate_factor(progress, 7, OptimConfig(schedule="constant")) == pytest.approx(factor)
+    config = OptimConfig(schedule="constant", warmup_fraction=0.01)
+    assert rate_factor(progress, 7, config) == pytest.approx(factor)
 
 
 def test_without_warm_up_the_rate_starts_at_its_peak():
@@ -59,9 +60,14 @@ def test_a_trapezoid_without_decay_stays_at_its_peak():
 def test_only_warm_up_in_steps_looks_at_the_step():
     by_share = OptimConfig(warmup_fraction=0.1)
     assert rate_factor(0.05, 1, by_share) == rate_factor(0.05, 1000, by_share)
-    by_steps = OptimConfig(warmup_fraction=0.1, warmup_steps=10)
+    by_steps = OptimConfig(warmup_steps=10)
     assert rate_factor(0.05, 1, by_steps) == pytest.approx(0.95 / 10)
     assert rate_factor(0.05, 10, by_steps) == pytest.approx(0.95)
+
+
+def test_two_warm_ups_exclude_each_other():
+    with pytest.raises(UserError, match="exclude each other"):
+        OptimConfig(warmup_fraction=0.1, warmup_steps=10)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """`amber demo`: prepare, pretrain, evaluate, inspect, on text that is already there."""
 
 import signal
-import time
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from rich.console import Console
 from rich.table import Table
@@ -41,7 +40,6 @@ from amber.tokens.shards import MANIFEST_NAME, Manifest, load_manifest
 def run(config: DemoConfig, *, is_json: bool) -> int:
     """Go the whole path; return 0, or 128 and the signal's number when stopped."""
     console = open_console(is_json=is_json)
-    start = time.perf_counter()
     folder = open_demo(config)
     try:
         text, manifest = make_data(folder, console)
@@ -64,8 +62,7 @@ def run(config: DemoConfig, *, is_json: bool) -> int:
         inspect.show(inspection, console, has_tables=False)
     except KeyboardInterrupt:
         return stopped(config, console, signal.SIGINT)
-    seconds = time.perf_counter() - start
-    show_result(text, manifest, summary, settings, console, seconds=seconds)
+    show_result(text, manifest, summary, settings, console)
     if is_json:
         print_json(as_dictionary(text, manifest, summary, held_out, inspection))
     return 0
@@ -118,12 +115,10 @@ def show_result(
     summary: Summary,
     settings: PretrainConfig,
     console: Console,
-    *,
-    seconds: float,
 ) -> None:
     """Print what came out, in a few lines."""
     table = Table.grid(padding=(0, 3))
-    for name, value in result_rows(text, manifest, summary, settings, seconds=seconds):
+    for name, value in result_rows(text, manifest, summary, settings):
         table.add_row(Text(f"  {name}"), Text(value))
     console.print("\nDone\n", style="bold")
     console.print(table)
@@ -143,11 +138,9 @@ def result_rows(
     manifest: Manifest,
     summary: Summary,
     settings: PretrainConfig,
-    *,
-    seconds: float,
 ) -> list[tuple[str, str]]:
     """Say in a line each what was trained, on what, how long, and what it learned."""
-    main = replace(settings.model, vocab_size=manifest.vocab_size)
+    main = settings.model.resolved(manifest.vocab_size)
     helper = generator_shape(main, settings.generator)
     sizes = parameter_counts(main, helper, objective="rtd")
     before, after = summary.before, summary.after
@@ -166,7 +159,7 @@ def result_rows(
         (
             "training",
             f"{summary.steps:,} steps, {short_number(summary.tokens)} tokens in "
-            f"{duration(summary.seconds)} ({duration(seconds)} for everything)",
+            f"{duration(summary.seconds)}",
         ),
         (
             "generator",

@@ -13,7 +13,7 @@ class OptimConfig:
     learning_rate: float = 5e-4
     """Peak rate of AdamW."""
 
-    warmup_fraction: float = 0.01
+    warmup_fraction: float = 0.0
     """Share of the budget over which the rate rises linearly from 0."""
 
     warmup_steps: int = 0

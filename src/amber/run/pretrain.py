@@ -33,7 +33,7 @@ def pretrain(config: PretrainConfig, *, show: Show) -> Summary:
         RunError: the loss became not finite; the last checkpoint is sound.
     """
     with open_process(config.device, config.precision) as process, listen_for_stop() as stop:
-        open_folder(config, is_first=process.is_first)
+        check_folder(config)
         run = build_run(config, process)
         check_resume(run)
         state = TrainState()
@@ -57,8 +57,8 @@ def pretrain(config: PretrainConfig, *, show: Show) -> Summary:
     return summary
 
 
-def open_folder(config: PretrainConfig, *, is_first: bool) -> None:
-    """Make the run's folder.
+def check_folder(config: PretrainConfig) -> None:
+    """Look at the run's folder before anything else is done.
 
     Raises:
         UserError: it holds a run already and this is not a resumption, or the reverse.
@@ -68,21 +68,23 @@ def open_folder(config: PretrainConfig, *, is_first: bool) -> None:
         raise UserError(
             f"{config.out}: there is no checkpoint to resume from: start without --resume"
         )
-    if not is_first:
-        return
     if not config.resume and has_run:
         raise UserError(
             f"{config.out}: holds a run already: give --resume to go on, or another --out"
         )
+
+
+def open_log(run: Run, state: TrainState, notes: list[str], show: Show) -> Log:
+    """Make the run's folder, write the settings down and open the log.
+
+    Raises:
+        UserError: the folder cannot be made.
+    """
+    config = run.config
     try:
         config.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{config.out}: cannot be made ({error}); give another --out") from error
-
-
-def open_log(run: Run, state: TrainState, notes: list[str], show: Show) -> Log:
-    """Write the settings down and open the log."""
-    config = run.config
     write_settings(run)
     log = Log(config.out, tensorboard=config.log.tensorboard, step=state.step, show=show)
     for note in notes:

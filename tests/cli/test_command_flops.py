@@ -31,7 +31,7 @@ def test_a_budget_of_flops_is_spent_to_the_last_step():
 
 
 def test_a_budget_of_tokens_is_that_many_full_sequences():
-    assert breakdown({"budget": {"tokens": 128.0 * 128 * 50}})["steps"] == 50
+    assert breakdown({"budget": {"tokens": 32.0 * 128 * 50}})["steps"] == 50
 
 
 def test_without_a_budget_there_is_no_total():
