@@ -177,3 +177,15 @@ def test_chinese_and_emoji_come_through(pair, capsys):
     assert names == ["[CLS]", "\u732b", "\u72d7", "\U0001f600", "[SEP]"]
     command.run(config, is_json=False)
     assert "\u732b" in capsys.readouterr().out
+
+
+def test_a_temperature_changes_the_draw_but_not_what_the_generator_believes(pair):
+    cold, hot = (
+        [t.choice for t in tokens_of(InspectConfig(model=pair.out, text=(TEXT,), temperature=t))]
+        for t in (0.05, 50.0)
+    )
+    for one, other in zip(cold, hot, strict=True):
+        if one is not None and other is not None:
+            assert one.guesses == other.guesses
+    flat = [choice.sampled.probability for choice in hot if choice]
+    assert max(flat) < 1.1 * min(flat)

@@ -34,8 +34,8 @@ def coloured(token: InspectedToken) -> Text:
         return Text(token.token, style=shade)
     there = choice.guesses[0].token if choice.sampled is None else choice.sampled.token
     if there == token.token:
-        return Text(there, style=f"{LUCKY} {shade}")
-    return Text.assemble((token.token, "dim strike"), " ", (there, f"{REPLACED} {shade}"))
+        return Text(there, style=f"{shade} {LUCKY}")
+    return Text.assemble((token.token, "dim strike"), " ", (there, f"{shade} {REPLACED}"))
 
 
 def background(probability: float | None) -> str:

@@ -23,13 +23,14 @@ class Choice:
 
     shown: str
     guesses: tuple[Guess, ...]
-    """The most probable first, of the distribution that is drawn from."""
+    """The most probable first, at temperature 1."""
 
     original_probability: float
     """Of the token that stands in the text."""
 
     sampled: Guess | None
-    """What was drawn; None without a discriminator."""
+    """What was drawn, with its probability at the temperature of the draw; None without a
+    discriminator."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -178,9 +178,12 @@ def play(
     vocabulary = vocabulary_of(opened.tokenizer, torch.device("cpu"))
     masked = mask_batch(batch, mask_config, vocabulary)
     outcome: Outcome = join(opened, vocabulary)(batch, masked, temperature=temperature)
-    scores = outcome.mlm_logits.float() / temperature
+    scores = outcome.mlm_logits.float()
     scores.index_fill_(-1, vocabulary.forbidden_ids, -torch.inf)
-    choices = list_choices(opened, batch, masked, outcome, scores.softmax(-1), mask_config, top=top)
+    beliefs, chances = scores.softmax(-1), (scores / temperature).softmax(-1)
+    choices = list_choices(
+        opened, batch, masked, outcome, beliefs, chances, mask_config=mask_config, top=top
+    )
     if outcome.rtd is None:
         return describe(opened.tokenizer, batch, choices, None, None)
     return describe(
@@ -193,9 +196,10 @@ def list_choices(
     batch: Batch,
     masked: Masked,
     outcome: Outcome,
-    probabilities: Float[Tensor, "B K V"],
-    mask_config: MaskConfig,
+    beliefs: Float[Tensor, "B K V"],
+    chances: Float[Tensor, "B K V"],
     *,
+    mask_config: MaskConfig,
     top: int,
 ) -> dict[tuple[int, int], Choice]:
     """Describe every chosen token, by row and position.
@@ -205,20 +209,22 @@ def list_choices(
         batch: the text.
         masked: the chosen positions.
         outcome: of the forward pass.
-        probabilities: that replacements are drawn from.
+        beliefs: the generator's probabilities, at temperature 1.
+        chances: those that replacements are drawn from, at the run's temperature.
         mask_config: as it was used.
         top: how many guesses.
     """
-    best = probabilities.topk(min(top, probabilities.shape[-1]), dim=-1)
+    best = beliefs.topk(min(top, beliefs.shape[-1]), dim=-1)
     tokenizer = opened.tokenizer
     choices: dict[tuple[int, int], Choice] = {}
     for row, slot in masked.is_used.nonzero().tolist():
         at = int(masked.positions[row, slot])
-        chance = probabilities[row, slot]
         sampled = None
         if outcome.rtd is not None:
             token = int(outcome.rtd.corrupted[row, at])
-            sampled = Guess(token=name_of(tokenizer, token), probability=float(chance[token]))
+            sampled = Guess(
+                token=name_of(tokenizer, token), probability=float(chances[row, slot, token])
+            )
         guesses = zip(
             best.indices[row, slot].tolist(), best.values[row, slot].tolist(), strict=True
         )
@@ -226,7 +232,7 @@ def list_choices(
             treatment=treatment(float(batch.noise[1, row, at]), mask_config),
             shown=name_of(tokenizer, int(masked.input_ids[row, at])),
             guesses=tuple(Guess(token=name_of(tokenizer, t), probability=p) for t, p in guesses),
-            original_probability=float(chance[batch.input_ids[row, at]]),
+            original_probability=float(beliefs[row, slot, batch.input_ids[row, at]]),
             sampled=sampled,
         )
     return choices
