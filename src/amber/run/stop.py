@@ -33,8 +33,8 @@ def listen_for_stop() -> Iterator[StopRequest]:
     def ask(number: int, frame: FrameType | None) -> None:
         del frame
         request.signal_number = number
-        for other, handler in before.items():
-            signal.signal(other, handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     for number in signals:
         signal.signal(number, ask)
