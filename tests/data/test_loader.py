@@ -157,7 +157,7 @@ def test_as_many_held_out_examples_as_asked_for(make_source: Callable[..., Sourc
 
 
 def test_a_split_without_tokens_is_refused(make_source: Callable[..., Source]):
-    with pytest.raises(UserError, match="train holds no tokens: prepare more text"):
+    with pytest.raises(UserError, match="train holds no tokens: prepare the text"):
         make_source([])
     source = make_source([3])
     assert isinstance(
