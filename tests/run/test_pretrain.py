@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from amber.data.config import BatchConfig
 from amber.errors import RunError, UserError
 from amber.run import step as step_module
 from amber.run.checkpoint import list_checkpoints
-from amber.run.config import BudgetConfig, CheckpointConfig, PretrainConfig
+from amber.run.config import BudgetConfig, CheckpointConfig, LogConfig, PretrainConfig
 from amber.run.log import Event
 from amber.run.pretrain import pretrain
+from amber.tokens.config import PrepareConfig
+from amber.tokens.prepare import prepare
 
 
 def ignore(event: Event) -> None:
@@ -239,11 +242,93 @@ def test_a_run_needs_one_budget(tiny_run: PretrainConfig, budget: BudgetConfig, 
         pretrain(replace(tiny_run, budget=budget), show=ignore)
 
 
+def second(config: PretrainConfig, **changes) -> PretrainConfig:
+    """A new run that starts from the weights of a finished one."""
+    return replace(config, init=config.out, out=config.out.with_name("second"), **changes)
+
+
+def test_training_starts_from_a_checkpoint(tiny_run: PretrainConfig):
+    first = pretrain(tiny_run, show=ignore)
+    checkpoint = tiny_run.out / "checkpoints" / "step-20"
+    again = replace(second(tiny_run), init=checkpoint)
+    assert pretrain(again, show=ignore).before == first.after
+
+
+def test_weights_of_another_tokenizer_or_with_other_settings_are_refused(
+    tiny_run: PretrainConfig, tmp_path: Path
+):
+    pretrain(tiny_run, show=ignore)
+    model = replace(tiny_run.model, rope_theta=50.0)
+    with pytest.raises(UserError, match=r"its rope_theta is 10000.0, model.rope_theta is 50.0"):
+        pretrain(second(tiny_run, model=model), show=ignore)
+    model = replace(tiny_run.model, num_attention_heads=4)
+    with pytest.raises(UserError, match="its num_attention_heads is 2"):
+        pretrain(second(tiny_run, model=model), show=ignore)
+    text = (tiny_run.data.parent / "text.txt").read_text().replace("a", "o")
+    (tmp_path / "other.txt").write_text(text)
+    other = tmp_path / "other"
+    prepare(
+        PrepareConfig(
+            text=(str(tmp_path / "other.txt"),),
+            out=other,
+            vocab_size=300,
+            held_out_fraction=0.1,
+            num_workers=1,
+        )
+    )
+    with pytest.raises(UserError, match="was trained with another tokenizer"):
+        pretrain(second(tiny_run, data=other), show=ignore)
+
+
+def test_a_changed_byte_of_the_data_is_found_before_the_first_step(
+    tiny_run: PretrainConfig, tmp_path: Path
+):
+    data = tmp_path / "data"
+    shutil.copytree(tiny_run.data, data)
+    path = data / "train-00000.bin"
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(UserError, match="train-00000.bin"):
+        pretrain(replace(tiny_run, data=data), show=ignore)
+    assert not tiny_run.out.exists()
+
+
+def test_a_run_stopped_before_its_first_step_can_be_resumed(tiny_run: PretrainConfig):
+    def stop(event: Event) -> None:
+        if event.kind == "held_out" and event.step == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    summary = pretrain(tiny_run, show=stop)
+    assert (summary.steps, summary.is_done) == (0, False)
+    assert pretrain(replace(tiny_run, resume=True), show=ignore).is_done
+
+
+def test_the_lines_of_the_log_do_not_depend_on_where_a_run_was_resumed(tiny_run: PretrainConfig):
+    config = replace(tiny_run, log=LogConfig(every_steps=6))
+    pretrain(config, show=ignore)
+    straight = losses(config.out)
+    assert list(straight) == [6, 12, 18, 20]  # the last step has a line, too
+    for step in (16, 20):
+        shutil.rmtree(config.out / "checkpoints" / f"step-{step}", ignore_errors=True)
+    assert list_checkpoints(config.out / "checkpoints")[0] == 10
+    pretrain(replace(config, resume=True), show=ignore)
+    assert losses(config.out) == straight
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [BudgetConfig(hours=1.0), BudgetConfig(flops=1e9), BudgetConfig(tokens=1000.0)],
+    ids=["hours", "flops", "tokens"],
+)
+def test_warm_up_in_steps_must_fit_the_budget(tiny_run: PretrainConfig, budget: BudgetConfig):
+    optim = replace(tiny_run.optim, warmup_fraction=0.0, warmup_steps=100)
+    with pytest.raises(UserError, match="give optim.warmup_fraction"):
+        pretrain(replace(tiny_run, optim=optim, budget=budget), show=ignore)
+
+
 def test_training_starts_from_a_finished_run(tiny_run: PretrainConfig):
     first = pretrain(tiny_run, show=ignore)
-    second = pretrain(
-        replace(tiny_run, init=tiny_run.out, out=tiny_run.out.with_name("second"), seed=1),
-        show=ignore,
-    )
+    again = pretrain(second(tiny_run, seed=1), show=ignore)
     for name, value in first.after.items():
-        assert second.before[name] == pytest.approx(value, abs=1e-5), name
+        assert again.before[name] == pytest.approx(value, abs=1e-5), name

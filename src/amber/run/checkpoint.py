@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,9 @@ class TrainState:
     best_step: int = -1
     first_evaluation: dict[str, float] | None = None
     """Held-out metrics before the first step."""
+
+    window: list[dict[str, int | float]] = field(default_factory=list)
+    """Metrics of the steps since the last line of the log."""
 
 
 def save_checkpoint(

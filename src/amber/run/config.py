@@ -97,7 +97,7 @@ class LogConfig:
     """Optimiser steps between lines of metrics.jsonl and of the screen."""
 
     tensorboard: bool = False
-    """Also write TensorBoard files to RUN/tensorboard (extra: pip install 'amber[tensorboard]')."""
+    """Also write TensorBoard files to RUN/tensorboard (needs: pip install tensorboard)."""
 
     def __post_init__(self) -> None:
         """Refuse impossible values.
@@ -189,5 +189,6 @@ RESUMABLE = frozenset(
         "evaluation.batch_size",
     }
 )
-"""Settings that may change when a run is resumed: they do not change what is learned.
+"""Settings that may change when a run is resumed: they do not change what is learned (but for the
+numbers that dropout draws, where batch.micro_size changes).
 The data is known by its fingerprint, not by its path."""

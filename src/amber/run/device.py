@@ -79,11 +79,7 @@ def open_process(device: Literal["auto", "cpu", "cuda"], precision: Precision) -
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
-        if local_rank >= torch.cuda.device_count():
-            raise UserError(
-                f"process {local_rank} has no GPU of its own ({torch.cuda.device_count()} here): "
-                "start fewer processes"
-            )
+        _refuse_shared_gpus(local_rank, torch.cuda.device_count())
         torch.cuda.set_device(local_rank)
         place = torch.device("cuda", local_rank)
     else:
@@ -106,6 +102,16 @@ def open_process(device: Literal["auto", "cpu", "cuda"], precision: Precision) -
         yield process
     finally:
         dist.destroy_process_group()
+
+
+def _refuse_shared_gpus(local_rank: int, num_gpus: int) -> None:
+    """Refuse more processes than GPUs on a machine, in each of them: the first one must say it."""
+    num_processes = max(int(os.environ.get("LOCAL_WORLD_SIZE", "1")), local_rank + 1)
+    if num_processes > num_gpus:
+        raise UserError(
+            f"{num_processes} processes on this machine, but {num_gpus} GPUs: start as many "
+            "processes as there are GPUs, at most"
+        )
 
 
 def has_fast_bf16(device: torch.device) -> bool:

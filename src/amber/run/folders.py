@@ -17,6 +17,8 @@ from amber.model.heads import MLMHead, RTDHead
 from amber.run.config import EvaluationConfig
 from amber.run.device import Precision
 from amber.run.setup import Vocabulary
+from amber.text.clean import UnicodeForm
+from amber.tokens.shards import load_manifest
 from amber.tokens.tokenizer import (
     fingerprint,
     load_tokenizer,
@@ -38,6 +40,8 @@ class TrainedWith:
     batch: BatchConfig = field(default_factory=BatchConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     precision: Precision = "auto"
+    unicode_form: UnicodeForm = "NFC"
+    """Of the training text; the default where the data is no longer there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,7 +161,18 @@ def read_training_settings(path: Path) -> TrainedWith:
     values: dict[str, Any] = read_toml(path)
     names = ("mask", "noise", "batch", "evaluation", "precision")
     known = {name: values[name] for name in names if name in values}
+    form = unicode_form_of(Path(values.get("data", "")), values.get("data_fingerprint", ""))
+    known |= {"unicode_form": form} if form else {}
     return update(TrainedWith(path=path), known, where=str(path))
+
+
+def unicode_form_of(data: Path, fingerprint: str) -> str | None:
+    """Look up how a run's text was normalised; None if its data is gone or is not the same."""
+    try:
+        manifest = load_manifest(data)
+    except UserError:
+        return None
+    return manifest.settings.get("unicode_form") if manifest.fingerprint == fingerprint else None
 
 
 def join(opened: OpenedModel, vocabulary: Vocabulary) -> PretrainingModel:

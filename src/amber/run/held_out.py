@@ -73,7 +73,8 @@ def evaluate_folder(config: EvaluateConfig) -> HeldOut:
     )
     num_examples = settings.evaluation.examples
     with open_process(config.device, settings.precision) as process:
-        vocabulary = vocabulary_of(opened.tokenizer, process.device)
+        num_rows = opened.encoder.config.vocab_size
+        vocabulary = vocabulary_of(opened.tokenizer, process.device, num_rows=num_rows)
         batches = held_out_batches(
             source,
             num_examples=num_examples,

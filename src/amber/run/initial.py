@@ -1,55 +1,116 @@
-"""Start from trained weights: `--init` with a model folder, or with a run that holds two."""
+"""Start from trained weights: those of a model folder, of a run that holds two, of a checkpoint."""
 
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from amber.config import read_toml
 from amber.electra.pretraining import PretrainingModel
 from amber.errors import UserError
+from amber.model.config import EncoderConfig
+from amber.model.encoder import Encoder
 from amber.model.folder import load_discriminator, load_generator
+from amber.run.checkpoint import STATE, WEIGHTS, check, load_weights
+from amber.tokens.tokenizer import fingerprint, load_tokenizer
+
+UNSEEN = ("body", "num_attention_heads", "norm_eps", "rope_theta")
+"""Settings of a network that the shapes of its weights do not show."""
 
 
-def load_initial_weights(path: Path, model: PretrainingModel) -> list[str]:
-    """Copy weights from folders into a model that was just built.
+def load_initial_weights(
+    path: Path, model: PretrainingModel, *, tokenizer_fingerprint: str
+) -> list[str]:
+    """Copy weights into a model that was just built.
 
-    A run folder gives both networks. A single model folder gives the main encoder, with the tables
-    that the generator shares, and its head where it has the right one; the generator's own layers
-    then start at random.
+    A run folder gives both networks, and so does a checkpoint of a run. A single model folder gives
+    the main encoder, with the tables that the generator shares, and its head where it has the right
+    one; the generator's own layers then start at random.
 
     Args:
-        path: a model folder, or a folder with `discriminator` and `generator`, or `encoder`.
+        path: a model folder; a folder with `discriminator` and `generator`, or `encoder`; or a
+            checkpoint.
         model: to be filled.
+        tokenizer_fingerprint: of the data; the weights must have been trained with the same one.
 
     Returns:
         What was not found and so starts at random, a sentence each.
 
     Raises:
-        UserError: a folder cannot be read, or its shapes differ from the model's.
+        UserError: a folder cannot be read, its tokenizer is another one, or its network differs
+            from the model.
     """
-    notes: list[str] = []
+    if (path / STATE).is_file():
+        check(path)
+        saved = read_toml(path.parent.parent / "config.toml").get("tokenizer_fingerprint")
+        check_tokenizer(str(saved), tokenizer_fingerprint, where=path)
+        load_weights(path / WEIGHTS, model)
+        return []
     main = next((path / n for n in ("discriminator", "encoder") if (path / n).is_dir()), path)
     encoder, rtd_head = load_discriminator(main)
-    copy_weights(encoder, model.encoder, where=main)
+    check_tokenizer(fingerprint(load_tokenizer(main)), tokenizer_fingerprint, where=main)
+    copy_encoder(encoder, model.encoder, where=main)
+    notes: list[str] = []
     if model.rtd_head is None:
         _, mlm_head = load_generator(main)
-        if mlm_head is None:
-            notes.append(f"{main}: has no vocabulary head, it starts at random")
-        else:
-            copy_weights(mlm_head, model.mlm_head, where=main)
+        copy_head(mlm_head, model.mlm_head, "for the vocabulary", where=main, notes=notes)
         return notes
-    if rtd_head is None:
-        notes.append(f"{main}: has no head for replaced tokens, it starts at random")
-    else:
-        copy_weights(rtd_head, model.rtd_head, where=main)
-    if (path / "generator").is_dir():
-        generator, mlm_head = load_generator(path / "generator")
-        copy_weights(generator, model.generator, where=path / "generator")
-        if mlm_head is not None:
-            copy_weights(mlm_head, model.mlm_head, where=path / "generator")
-    else:
-        notes.append(f"{path}: has no generator folder; the generator's layers start at random")
+    copy_head(rtd_head, model.rtd_head, "for replaced tokens", where=main, notes=notes)
+    folder = path / "generator"
+    if not folder.is_dir():
+        return [*notes, f"{path}: has no generator folder; the generator's layers start at random"]
+    generator, mlm_head = load_generator(folder)
+    check_tokenizer(fingerprint(load_tokenizer(folder)), tokenizer_fingerprint, where=folder)
+    if not generator.embeddings.table.equal(encoder.embeddings.table):
+        raise UserError(
+            f"{folder}: has other tables than {main}, but the two networks share theirs here: "
+            "start from one of the two folders alone"
+        )
+    copy_encoder(generator, model.generator, where=folder)
+    copy_head(mlm_head, model.mlm_head, "for the vocabulary", where=folder, notes=notes)
     return notes
+
+
+def check_tokenizer(found: str, expected: str, *, where: Path) -> None:
+    """Refuse weights that belong to other tokens.
+
+    Raises:
+        UserError: the fingerprints differ.
+    """
+    if found != expected:
+        raise UserError(
+            f"{where}: was trained with another tokenizer than the data: run amber prepare with "
+            f"--tokenizer {where}"
+        )
+
+
+def copy_encoder(source: Encoder, target: Encoder, *, where: Path) -> None:
+    """Copy an encoder whose settings agree in what the shapes do not show.
+
+    Raises:
+        UserError: a setting, a name or a shape differs.
+    """
+    there: EncoderConfig = source.config
+    here: EncoderConfig = target.config
+    for name in UNSEEN:
+        if name == "rope_theta" and here.body == "bert":
+            continue
+        if getattr(there, name) != getattr(here, name):
+            raise UserError(
+                f"{where}: its {name} is {getattr(there, name)}, model.{name} is "
+                f"{getattr(here, name)}: set it to the same"
+            )
+    copy_weights(source, target, where=where)
+
+
+def copy_head(
+    source: nn.Module | None, target: nn.Module, what: str, *, where: Path, notes: list[str]
+) -> None:
+    """Copy a head, or note that it starts at random."""
+    if source is None:
+        notes.append(f"{where}: has no head {what}, it starts at random")
+    else:
+        copy_weights(source, target, where=where)
 
 
 def copy_weights(source: nn.Module, target: nn.Module, *, where: Path) -> None:

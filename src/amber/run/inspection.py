@@ -13,7 +13,7 @@ from amber.data import noise
 from amber.data.batch import Batch
 from amber.electra.config import MaskConfig, NoiseConfig
 from amber.electra.mask import Masked
-from amber.electra.pretraining import Outcome
+from amber.electra.pretraining import Outcome, PretrainingModel
 from amber.errors import UserError
 from amber.run.commands import InspectConfig
 from amber.run.evaluation import mask_batch
@@ -26,8 +26,9 @@ from amber.run.inspected import (
     Inspection,
     Treatment,
 )
-from amber.run.setup import vocabulary_of
-from amber.text.clean import normalize_document
+from amber.run.setup import Vocabulary, vocabulary_of
+from amber.text.clean import UnicodeForm, normalize_document
+from amber.tokens.encode import Encoder
 from amber.tokens.tokenizer import SpecialIds, special_ids
 
 BATCH_SIZE = 16
@@ -58,16 +59,23 @@ def inspect_text(config: InspectConfig) -> Inspection:
     if config.temperature is not None:
         noise_config = NoiseConfig(temperature=config.temperature)
     length = min(settings.batch.length, opened.encoder.config.max_position_embeddings)
-    pieces = cut_texts(config.text, opened.tokenizer, length=length)
+    pieces = cut_texts(
+        config.text, opened.tokenizer, length=length, unicode_form=settings.unicode_form
+    )
+    num_rows = opened.encoder.config.vocab_size
+    vocabulary = vocabulary_of(opened.tokenizer, torch.device("cpu"), num_rows=num_rows)
+    model = None if opened.kind == "discriminator" else join(opened, vocabulary)
     sequences: list[InspectedSequence] = []
     for start in range(0, len(pieces), BATCH_SIZE):
         some = pieces[start : start + BATCH_SIZE]
         batch = make_batch(some, special_ids(opened.tokenizer), first=start, seed=config.seed)
-        if opened.kind == "discriminator":
+        if model is None:
             tokens = judge(opened, batch)
         else:
             temperature = noise_config.temperature_at(1.0)
-            tokens = play(opened, batch, mask_config, temperature, top=config.top)
+            tokens = play(
+                opened, model, vocabulary, batch, mask_config, temperature, top=config.top
+            )
         sequences += [
             InspectedSequence(
                 text=piece.text,
@@ -105,16 +113,24 @@ def refuse_idle(config: InspectConfig, opened: OpenedModel) -> None:
         )
 
 
-def cut_texts(texts: Sequence[str], tokenizer: Tokenizer, *, length: int) -> list[Piece]:
+def cut_texts(
+    texts: Sequence[str], tokenizer: Tokenizer, *, length: int, unicode_form: UnicodeForm
+) -> list[Piece]:
     """Tokenise texts as `amber prepare` does, and cut each into sequences.
+
+    Args:
+        texts: as the user gave them; a special token's name in them is plain text.
+        tokenizer: of the model.
+        length: longest sequence, in tokens.
+        unicode_form: the normal form of the text that the model was trained on.
 
     Raises:
         UserError: a text has no token.
     """
-    special = special_ids(tokenizer)
+    special, encoder = special_ids(tokenizer), Encoder(tokenizer)
     pieces: list[Piece] = []
     for number, text in enumerate(texts, 1):
-        ids = tokenizer.encode(normalize_document(text)[0], add_special_tokens=False).ids
+        ids = encoder.encode([normalize_document(text, form=unicode_form)[0]]).ids.tolist()
         if not ids:
             raise UserError(f"text {number} ({text!r}) has no token: give a sentence")
         room = length - 2
@@ -168,16 +184,27 @@ def judge(opened: OpenedModel, batch: Batch) -> list[list[InspectedToken]]:
 @torch.no_grad()
 def play(
     opened: OpenedModel,
+    model: PretrainingModel,
+    vocabulary: Vocabulary,
     batch: Batch,
     mask_config: MaskConfig,
     temperature: float,
     *,
     top: int,
 ) -> list[list[InspectedToken]]:
-    """Do what a training step does up to the losses, and write down what each token met."""
-    vocabulary = vocabulary_of(opened.tokenizer, torch.device("cpu"))
+    """Do what a training step does up to the losses, and write down what each token met.
+
+    Args:
+        opened: for the names of the tokens.
+        model: its networks, joined.
+        vocabulary: of the tokenizer and of all rows of the networks.
+        batch: the text.
+        mask_config: which tokens are hidden, and how.
+        temperature: of the softmax that replacements are drawn from.
+        top: how many guesses.
+    """
     masked = mask_batch(batch, mask_config, vocabulary)
-    outcome: Outcome = join(opened, vocabulary)(batch, masked, temperature=temperature)
+    outcome: Outcome = model(batch, masked, temperature=temperature)
     scores = outcome.mlm_logits.float()
     scores.index_fill_(-1, vocabulary.forbidden_ids, -torch.inf)
     beliefs, chances = scores.softmax(-1), (scores / temperature).softmax(-1)

@@ -94,6 +94,6 @@ def _open_board(folder: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise UserError(
-            "log.tensorboard needs the package tensorboard: pip install 'amber[tensorboard]'"
+            "log.tensorboard needs the package tensorboard: pip install tensorboard"
         ) from error
     return SummaryWriter(str(folder), purge_step=step)

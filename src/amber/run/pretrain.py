@@ -5,6 +5,8 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+import torch
+
 from amber import __version__
 from amber.config import differences, read_toml, to_dict, to_toml
 from amber.data.loader import held_out_batches, train_batches
@@ -19,6 +21,7 @@ from amber.run.results import Summary, write_results
 from amber.run.setup import Run, build_run
 from amber.run.step import progress_of, train_step
 from amber.run.stop import StopRequest, listen_for_stop
+from amber.tokens.shards import verify
 
 
 def pretrain(config: PretrainConfig, *, show: Show) -> Summary:
@@ -36,13 +39,16 @@ def pretrain(config: PretrainConfig, *, show: Show) -> Summary:
         check_folder(config)
         run = build_run(config, process)
         check_resume(run)
+        if process.is_first:
+            verify(config.data)
         state = TrainState()
         notes: list[str] = []
         if config.resume:
             checkpoints = config.out / "checkpoints"
             state = load_newest(checkpoints, run.model, run.optimizers, warn=notes.append)
         elif config.init:
-            notes += load_initial_weights(config.init, run.model)
+            fingerprint = run.manifest.tokenizer_fingerprint
+            notes += load_initial_weights(config.init, run.model, tokenizer_fingerprint=fingerprint)
         process.wait()
         log = open_log(run, state, notes, show) if process.is_first else None
         try:
@@ -86,7 +92,8 @@ def open_log(run: Run, state: TrainState, notes: list[str], show: Show) -> Log:
     except OSError as error:
         raise UserError(f"{config.out}: cannot be made ({error}); give another --out") from error
     write_settings(run)
-    log = Log(config.out, tensorboard=config.log.tensorboard, step=state.step, show=show)
+    kept = state.step if config.resume else -1
+    log = Log(config.out, tensorboard=config.log.tensorboard, step=kept, show=show)
     for note in notes:
         show(event("warning", state, run, text=note))
     where = f"{run.process.device}, {str(run.process.dtype).removeprefix('torch.')}"
@@ -98,7 +105,9 @@ def open_log(run: Run, state: TrainState, notes: list[str], show: Show) -> Log:
 
 def settings(run: Run) -> dict[str, Any]:
     """Return what determines a run: its settings and its data."""
+    is_bf16 = run.process.dtype == torch.bfloat16
     return to_dict(run.config) | {
+        "precision": "bf16" if is_bf16 else "float32",  # what auto came to
         "data_fingerprint": run.manifest.fingerprint,
         "tokenizer_fingerprint": run.manifest.tokenizer_fingerprint,
     }
@@ -131,7 +140,9 @@ def write_settings(run: Run) -> None:
     """Write config.toml: every setting, the data's fingerprints and the versions."""
     versions = {name: version(name) for name in ("torch", "tokenizers", "numpy")}
     text = to_toml(settings(run) | {"versions": {"amber": __version__} | versions})
-    (run.config.out / "config.toml").write_text(text)
+    beside = run.config.out / ".config.toml.unfinished"
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(run.config.out / "config.toml")
 
 
 def event(
@@ -183,19 +194,18 @@ def train(run: Run, state: TrainState, log: Log | None, stop: StopRequest) -> di
         run.train, config.batch, first_step=state.step, rank=rank, num_ranks=num_ranks
     )
     run.model.train()
-    window: list[Values] = []
-    measured_step, saved_step = 0, 0
+    measured_step, saved_step = -1, -1
     while progress_of(state, run) < 1.0 and not stop.is_agreed(process):
         before, start = replace(state), time.perf_counter()
         is_logged = (state.step + 1) % config.log.every_steps == 0
         metrics = train_step(run, next(batches), state, is_logged=is_logged)
         state.seconds += process.longest(time.perf_counter() - start)
-        window.append({**metrics, **step_counts(before, state)})
-        if is_logged and log:
-            log.write(event("train", state, run, values=summarise(window, state, peak=run.peak)))
-        if is_logged:
-            window = []
+        state.window.append({**metrics, **step_counts(before, state)})
         is_last = progress_of(state, run) >= 1.0
+        if is_logged or is_last:
+            if log:
+                log.write(event("train", state, run, values=summarise(state, peak=run.peak)))
+            state.window = []
         if state.step % config.evaluation.every_steps == 0 or is_last:
             latest, measured_step = measure(run, state, log), state.step
             loss = held_out_loss(latest, config.loss)
@@ -210,7 +220,7 @@ def train(run: Run, state: TrainState, log: Log | None, stop: StopRequest) -> di
         if saved_step != state.step:
             save(run, state, log)
         return {}
-    return latest if measured_step == state.step else measure(run, state, log)
+    return latest if measured_step == state.step else measure(run, state, None)
 
 
 def step_counts(before: TrainState, after: TrainState) -> Values:
@@ -222,8 +232,9 @@ def step_counts(before: TrainState, after: TrainState) -> Values:
     }
 
 
-def summarise(window: list[Values], state: TrainState, *, peak: float) -> Values:
+def summarise(state: TrainState, *, peak: float) -> Values:
     """Average the losses over the steps since the last line; the rest is of the last step."""
+    window = state.window
     last = dict(window[-1])
     seconds = sum(step["seconds"] for step in window)
     for name in ("masked_lm_loss", "disc_loss"):

@@ -132,12 +132,20 @@ def shapes(config: PretrainConfig, vocab_size: int) -> tuple[EncoderConfig, Enco
     return encoder, generator_shape(encoder, config.generator)
 
 
-def vocabulary_of(tokenizer: Tokenizer, device: torch.device) -> Vocabulary:
-    """Sort a tokenizer's rows into what the method may do with them."""
+def vocabulary_of(
+    tokenizer: Tokenizer, device: torch.device, *, num_rows: int | None = None
+) -> Vocabulary:
+    """Sort the rows of a token table into what the method may do with them.
+
+    Args:
+        tokenizer: of the data.
+        device: where the ids shall be.
+        num_rows: of the table, where it is longer than the tokenizer needs.
+    """
     special = special_ids(tokenizer)
     special_rows = [special.cls, special.sep, special.pad, special.mask]
     tokens = set(tokenizer.get_vocab(with_added_tokens=True).values())
-    holes = sorted(set(range(max(tokens) + 1)) - tokens)
+    holes = sorted(set(range(num_rows or max(tokens) + 1)) - tokens)
     return Vocabulary(
         special=special,
         special_ids=torch.tensor(special_rows, device=device),
@@ -159,10 +167,16 @@ def check_settings(config: PretrainConfig) -> None:
             f"exactly one budget is needed, got {', '.join(given) or 'none'}: "
             "give one of --budget.steps, --budget.tokens, --budget.flops, --budget.hours"
         )
-    if budget.steps and config.optim.warmup_steps >= budget.steps:
+    warmup, sequence = config.optim.warmup_steps, config.batch.size * config.batch.length
+    if budget.steps and warmup >= budget.steps:
         raise UserError(
-            f"optim.warmup_steps ({config.optim.warmup_steps}) must be less than budget.steps "
+            f"optim.warmup_steps ({warmup}) must be less than budget.steps "
             f"({budget.steps}): lower the first or raise the second"
+        )
+    if warmup and (budget.hours or budget.flops or 0 < budget.tokens <= warmup * sequence):
+        raise UserError(
+            f"optim.warmup_steps ({warmup}) may be longer than the whole budget of "
+            f"{given[0]}: give optim.warmup_fraction, for example 0.01, instead"
         )
     if config.objective == "mlm":
         plain = {"generator": GeneratorConfig(), "noise": NoiseConfig(), "loss": LossConfig()}

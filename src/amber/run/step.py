@@ -129,6 +129,6 @@ def describe_failure(step: int, losses: Tensor, grad_norm: Tensor, batches: list
     return (
         f"step {step}: masked_lm_loss {float(losses[0]):.4g}, disc_loss {float(losses[1]):.4g}, "
         f"gradient norm {float(grad_norm):.4g} are not all finite (examples {examples} and "
-        "others); the weights were not updated: resume from the last checkpoint with a lower "
-        "optim.learning_rate in a new run, or look at these examples"
+        "others); the weights were not updated: start a new run with --init and the last "
+        "checkpoint's folder, at lower rates under optim, or look at these examples"
     )
