@@ -8,8 +8,10 @@ import pytest
 
 import amber
 from amber.config import differences, flatten, read_toml, suggest, to_dict, to_toml, update
+from amber.electra.config import LossConfig, NoiseConfig
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
+from amber.optim.config import OptimConfig
 from amber.run.config import PretrainConfig
 
 PRESETS = sorted((Path(amber.__file__).parent / "presets").glob("*.toml"))
@@ -258,3 +260,41 @@ def test_the_papers_presets_have_the_papers_values(
         "electra-large": 400_000,
     }
     assert config.budget.steps == steps[name]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (EncoderConfig, "vocab_size", -1),
+        (EncoderConfig, "type_vocab_size", -1),
+        (EncoderConfig, "type_vocab_size", 2),  # the modern body has no segments
+        (EncoderConfig, "norm_eps", 0.0),
+        (EncoderConfig, "norm_eps", float("nan")),
+        (EncoderConfig, "initial_std", 0.0),
+        (EncoderConfig, "initial_std", float("inf")),
+        (EncoderConfig, "initial_scale", -0.5),
+        (EncoderConfig, "rope_theta", 0.0),
+        (LossConfig, "generator_weight", -1.0),
+        (LossConfig, "generator_weight", float("nan")),
+        (LossConfig, "discriminator_weight", float("inf")),
+        (NoiseConfig, "temperature", float("nan")),
+        (NoiseConfig, "final_temperature", float("inf")),
+        (OptimConfig, "learning_rate", float("inf")),
+        (OptimConfig, "eps", float("nan")),
+        (OptimConfig, "weight_decay", float("inf")),
+    ],
+)
+def test_an_impossible_value_is_refused_with_its_name(kind: type, name: str, value: float):
+    with pytest.raises(UserError, match=rf"\.{name} "):
+        kind(**{name: value})
+
+
+def test_a_body_with_embeddings_of_a_negative_width_is_refused():
+    with pytest.raises(UserError, match="embedding_size must be at least 0, got -1"):
+        EncoderConfig(body="bert", embedding_size=-1)
+
+
+def test_a_loss_of_nothing_is_refused():
+    with pytest.raises(UserError, match="are both 0"):
+        LossConfig(generator_weight=0.0, discriminator_weight=0.0)
+    assert LossConfig(generator_weight=0.0).discriminator_weight == 50.0

@@ -92,10 +92,10 @@ def test_another_word_is_no_boolean():
 @pytest.mark.parametrize(
     ("flag", "hint"),
     [
-        ("--inner.learning-rat", "did you mean --inner.learning-rate?"),
+        ("--inner.learning-rat", "did you mean '--inner.learning-rate'?"),
         ("--learning-rate", "did you mean --inner.learning-rate?"),
-        ("--inner-kind", "did you mean --inner.kind?"),
-        ("--inner.kin", "did you mean --inner.kind?"),
+        ("--inner-kind", "did you mean '--inner.kind'?"),
+        ("--inner.kin", "did you mean '--inner.kind'?"),
         ("--zzz", "--help lists them"),
     ],
 )
@@ -112,10 +112,12 @@ def test_a_flag_without_its_value_is_an_error():
 
 
 def test_a_choice_names_its_options():
-    with pytest.raises(UserError, match="'smal' is not one of small, large; did you mean small?"):
+    with pytest.raises(UserError, match="there is no 'smal'; did you mean 'small'?"):
         parse("--inner.kind smal")
+    with pytest.raises(UserError, match="there is no 'zzz'; there are small, large$"):
+        parse("--inner.kind zzz")
 
 
 def test_an_abbreviated_flag_is_unknown():
-    with pytest.raises(UserError, match="did you mean --lowercase?"):
+    with pytest.raises(UserError, match="did you mean '--lowercase'"):
         parse("--lowerca")

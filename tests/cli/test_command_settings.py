@@ -8,6 +8,7 @@ from amber.cli.settings import resolve
 from amber.config import to_dict, to_toml
 from amber.errors import UserError
 from amber.run.config import BudgetConfig, Preset, PretrainConfig
+from amber.tokens.config import PrepareConfig
 
 NEEDED = {"data": Path("d"), "out": Path("o")}
 
@@ -68,7 +69,7 @@ def test_an_unknown_key_of_a_file_names_the_file_and_the_nearest_key(toml):
 
 
 def test_an_unknown_preset_of_a_file_is_an_error(toml):
-    with pytest.raises(UserError, match="no preset 'smal'; did you mean small?"):
+    with pytest.raises(UserError, match="f.toml: preset = 'smal' is not one of 'tiny', 'small'"):
         settings({}, toml('preset = "smal"\n'))
 
 
@@ -118,3 +119,64 @@ def test_flops_takes_the_file_of_a_run(tmp_path):
     write_run(tmp_path, settings({"batch": {"size": 3}, "optim": {"beta1": 0.8}}))
     config = resolve(FlopsConfig, {}, config_path=tmp_path / "config.toml")
     assert config.batch.size == 3
+
+
+def test_layers_that_fit_together_only_are_accepted_together(toml):
+    path = toml("[model]\nhidden_size = 256\n")  # no multiple of the preset's 3 heads
+    config = settings({"model": {"num_attention_heads": 4}}, path)
+    assert (config.model.hidden_size, config.model.num_attention_heads) == (256, 4)
+    with pytest.raises(UserError, match=r"^.*f.toml: model.hidden_size \(256\) must be a multiple"):
+        settings({}, path)
+
+
+def test_a_refused_value_names_the_highest_layer_that_has_it(toml):
+    path = toml("[mask]\nfraction = 3.0\n")
+    with pytest.raises(UserError, match=r"^.*f.toml: mask.fraction must be in"):
+        settings({"seed": 1}, path)
+    with pytest.raises(UserError, match="^command line: mask.fraction must be in .* got 2"):
+        settings({"mask": {"fraction": 2.0}}, path)
+
+
+@pytest.mark.parametrize("line", ["data = 5", "out = 5", "resume = 3", "model = 5", "preset = 5"])
+@pytest.mark.parametrize("given", [{}, {"resume": True}])
+def test_a_value_of_the_wrong_type_names_file_and_key(toml, line, given):
+    with pytest.raises(UserError, match=rf"f.toml: {line.split()[0]} "):
+        resolve(PretrainConfig, given, config_path=toml(line))
+
+
+def test_a_text_that_is_no_list_names_file_and_key(toml):
+    with pytest.raises(UserError, match="f.toml: text = 5 is not of type"):
+        resolve(PrepareConfig, {"out": Path("o")}, config_path=toml("text = 5"))
+
+
+IDLE = [
+    ("muon_learning_rate", 0.1, {"matrices": "adamw"}, {"matrices": "muon"}),
+    ("decay_fraction", 0.1, {"schedule": "cosine"}, {"schedule": "trapezoid"}),
+    ("floor_fraction", 0.1, {"schedule": "linear"}, {"schedule": "cosine"}),
+    ("floor_fraction", 0.1, {"schedule": "constant"}, {"schedule": "trapezoid"}),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "idle", "useful"), IDLE)
+def test_a_setting_given_without_effect_is_refused(toml, name, value, idle, useful):
+    with pytest.raises(UserError, match=f"^command line: optim.{name} has no effect while optim."):
+        settings({"optim": {name: value} | idle})
+    path = toml(f"[optim]\n{name} = {value}\n")
+    with pytest.raises(UserError, match=f"f.toml: optim.{name} has no effect while optim."):
+        settings({"optim": idle}, path)
+    assert getattr(settings({"optim": useful}, path).optim, name) == value
+    assert settings({"optim": idle}).optim.muon_learning_rate == 0.01  # the preset's: not given
+
+
+def test_the_file_of_a_run_may_hold_settings_without_effect(tmp_path):
+    write_run(tmp_path, settings({"optim": {"matrices": "adamw", "schedule": "linear"}}))
+    assert settings({}, tmp_path / "config.toml").optim.matrices == "adamw"
+
+
+@pytest.mark.parametrize("given", [{"preset": "small"}, {"batch": {"size": 3}}])
+def test_the_published_models_take_no_settings(toml, given):
+    with pytest.raises(UserError, match="command line: .* has no effect with paper"):
+        resolve(FlopsConfig, {"paper": True} | given, config_path=None)
+    with pytest.raises(UserError, match="f.toml: vocab_size has no effect"):
+        resolve(FlopsConfig, {"paper": True}, config_path=toml("vocab_size = 9"))
+    assert resolve(FlopsConfig, {"paper": False} | given, config_path=None).paper is False

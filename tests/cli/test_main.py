@@ -6,6 +6,7 @@ import sys
 from importlib.resources import files
 
 import pytest
+import torch
 
 import amber.cli.main as cli
 from amber import __version__
@@ -74,15 +75,15 @@ def test_the_help_of_a_section_holds_the_text_and_the_default(capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("pretrane", "there is no command 'pretrane'; did you mean pretrain?"),
+        ("pretrane", "there is no command 'pretrane'; did you mean 'pretrain'?"),
         ("pretrain --mask.fractoin 1", "there is no flag --mask.fractoin; did you mean"),
-        ("pretrain --preset smal", "--preset: 'smal' is not one of tiny, small"),
+        ("pretrain --preset smal", "--preset: there is no 'smal'; did you mean 'small'?"),
         ("pretrain --data d", "--out must be given"),
         ("pretrain --batch.size 1.5", "--batch.size: '1.5' is not a whole number"),
-        ("pretrain --data d --out o --mask.fraction 2", "command line [mask]: mask.fraction"),
+        ("pretrain --data d --out o --mask.fraction 2", "command line: mask.fraction"),
         ("pretrain --config", "--config: name a TOML file"),
         ("pretrain --config no.toml --data d --out o", "no.toml: cannot be read"),
-        ("pretrain --help masks", "pretrain has no settings 'masks'; did you mean mask?"),
+        ("pretrain --help masks", "pretrain has no settings 'masks'; did you mean 'mask'?"),
         ("prepare --out d", "TEXT must be given"),
     ],
 )
@@ -92,6 +93,13 @@ def test_what_the_user_can_mend_is_one_line_and_2(capsys, line, message):
     assert out == ""
     assert err.startswith(f"amber: {message}")
     assert err.count("\n") == 1
+
+
+def raise_in_the_command(monkeypatch, error):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(cli, "_read", lambda words: fail)
 
 
 @pytest.mark.parametrize(
@@ -105,28 +113,37 @@ def test_what_the_user_can_mend_is_one_line_and_2(capsys, line, message):
             1,
             "amber: f: no space is left on the disk: free some and start again\n",
         ),
+        (
+            torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate"),
+            1,
+            "amber: the device is out of memory: lower batch.micro_size\n",
+        ),
     ],
 )
 def test_each_end_has_its_code_and_one_line(capsys, monkeypatch, error, code, message):
-    def fail(words):
-        raise error
-
-    monkeypatch.setattr(cli, "_run", fail)
+    raise_in_the_command(monkeypatch, error)
     assert run(capsys, "pretrain") == (code, "", message)
 
 
-def test_our_own_errors_keep_their_traceback(monkeypatch):
-    def fail(words):
-        raise AssertionError
-
-    monkeypatch.setattr(cli, "_run", fail)
-    with pytest.raises(AssertionError):
+@pytest.mark.parametrize("error", [AssertionError(), RuntimeError("x"), OSError(errno.EIO, "x")])
+def test_our_own_errors_keep_their_traceback(monkeypatch, error):
+    raise_in_the_command(monkeypatch, error)
+    with pytest.raises(type(error)):
         cli.main(["pretrain"])
 
 
-def test_only_the_first_process_complains(capsys, monkeypatch):
+@pytest.mark.parametrize("line", ["pretrane", "pretrain --batch.size x"])
+def test_only_the_first_process_complains_of_the_words(capsys, monkeypatch, line):
     monkeypatch.setenv("RANK", "1")
-    assert run(capsys, "pretrane") == (2, "", "")
+    assert run(capsys, line) == (2, "", "")
+
+
+def test_another_process_says_who_it_is_when_its_command_fails(capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "3")
+    raise_in_the_command(monkeypatch, UserError("a: b"))
+    assert run(capsys, "pretrain") == (2, "", "amber: process 3: a: b\n")
+    raise_in_the_command(monkeypatch, KeyboardInterrupt())
+    assert run(capsys, "pretrain") == (130, "", "")
 
 
 def test_json_is_one_object_and_nothing_else(capsys):

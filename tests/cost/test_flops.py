@@ -17,8 +17,8 @@ from transformers import (
 from amber.cost.flops import (
     Cost,
     Objective,
+    flops_per_token,
     matched_steps,
-    micro_batch_flops,
     total,
     training_flops_per_sequence,
 )
@@ -114,11 +114,20 @@ def test_a_generator_without_a_task_is_refused():
         training_flops_per_sequence(PAIR, PAIR, length=3, num_masked=1, objective="mlm")
 
 
-@pytest.mark.parametrize("rule", ["standard", "paper"])
-def test_a_micro_batch_costs_its_sequences(rule):
-    sizes = {"length": 32, "num_masked": 5, "objective": "rtd", "rule": rule}
-    one = total(training_flops_per_sequence(TINY, PAIR, **sizes)).train
-    assert micro_batch_flops(TINY, PAIR, batch_size=3, **sizes) == 3 * one
+@pytest.mark.parametrize("generator", [PAIR, None])
+def test_the_three_numbers_give_the_cost_of_each_sequence_at_its_own_length(generator):
+    objective = "rtd" if generator else "mlm"
+    cost = flops_per_token(TINY, generator, objective=objective)
+    sequences = [(16, 2), (7, 1), (3, 1)]  # length, masked
+    expected = sum(
+        total(
+            training_flops_per_sequence(
+                TINY, generator, length=length, num_masked=num_masked, objective=objective
+            )
+        ).train
+        for length, num_masked in sequences
+    )
+    assert cost.total(num_tokens=26, squares=256 + 49 + 9, num_masked=4) == expected
 
 
 def test_the_paper_rule_by_part_adds_up_to_the_papers_step():
@@ -132,11 +141,11 @@ def test_the_paper_rule_by_part_adds_up_to_the_papers_step():
         embedding_size=128,
     )
     generator = replace(small, hidden_size=64, num_attention_heads=1, intermediate_size=256)
-    sizes = {"batch_size": 128, "length": 128, "num_masked": 19, "rule": "paper"}
-    rtd = micro_batch_flops(small, generator, objective="rtd", **sizes)
-    mlm = micro_batch_flops(small, None, objective="mlm", **sizes)
-    assert rtd * 1_000_000 == pytest.approx(1.293743798272e18, rel=1e-15)
-    assert mlm * 1_450_000 == pytest.approx(1.4187399146496e18, rel=1e-15)
+    sizes = {"length": 128, "num_masked": 19, "rule": "paper"}
+    rtd = total(training_flops_per_sequence(small, generator, objective="rtd", **sizes)).train
+    mlm = total(training_flops_per_sequence(small, None, objective="mlm", **sizes)).train
+    assert rtd * 128 * 1_000_000 == pytest.approx(1.293743798272e18, rel=1e-15)
+    assert mlm * 128 * 1_450_000 == pytest.approx(1.4187399146496e18, rel=1e-15)
 
 
 def test_matched_steps_of_the_paper():

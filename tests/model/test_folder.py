@@ -326,3 +326,43 @@ def test_a_save_that_fails_leaves_the_former_folder(tmp_path: Path, monkeypatch)
     saved_discriminator(tmp_path / "d", replace(BERT, num_hidden_layers=1))
     assert load_discriminator(tmp_path / "d")[0].config.num_hidden_layers == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d", "tokenizer"]
+
+
+def test_a_configuration_without_its_kind_of_model_is_refused(tmp_path: Path):
+    folder = tmp_path / "model"
+    saved_discriminator(folder, BERT)
+    settings = json.loads((folder / "config.json").read_text())
+    for load in (load_discriminator, load_generator):
+        (folder / "config.json").write_text(json.dumps({**settings, "hidden_size": "16"}))
+        with pytest.raises(UserError, match=r"config\.json: hidden_size = '16' is not of type int"):
+            load(folder)
+        (folder / "config.json").write_text(
+            json.dumps({k: v for k, v in settings.items() if k != "model_type"})
+        )
+        with pytest.raises(UserError, match=r"config\.json: model_type is None"):
+            load(folder)
+        (folder / "config.json").write_text("[1]")
+        with pytest.raises(UserError, match=r"config\.json: not a JSON object"):
+            load(folder)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.safetensors"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\nsize 9\n", "a pointer of git-lfs"),
+        (b"<html>\nnot here\n</html>", "cannot be read"),
+        (b"\x80\x02]q\x00.", "cannot be read|not a table of weights"),
+    ],
+)
+def test_a_file_that_is_no_weights_is_refused_in_one_line(
+    tmp_path: Path, name: str, content: bytes, message: str
+):
+    folder = tmp_path / "model"
+    saved_discriminator(folder, BERT)
+    (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        load_discriminator(folder)
+    assert str(caught.value).startswith(f"{folder / name}: ")
+    assert "\n" not in str(caught.value)

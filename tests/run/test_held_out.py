@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from padded_tables import pad_tables
 from small_runs import SmallRun, train_small, write_data
 
 from amber.cli import evaluate as command
@@ -56,6 +57,13 @@ def test_given_settings_replace_those_of_the_run(pair):
     assert held_out.length == 12
     assert held_out.fraction == 0.5
     assert held_out.metrics["replaced_fraction"] > pair.summary.after["replaced_fraction"]
+
+
+def test_rows_of_the_table_without_a_token_are_never_drawn(pair, tmp_path):
+    pad_tables(pair.out, tmp_path, num_more=8)
+    metrics = evaluate_folder(EvaluateConfig(model=tmp_path, data=pair.data)).metrics
+    for name in ("replaced_fraction", "sampled_masked_lm_accuracy", "disc_loss"):
+        assert metrics[name] == pytest.approx(pair.summary.after[name], rel=1e-5), name
 
 
 def test_a_discriminator_without_generator_is_refused(pair, tmp_path):

@@ -6,16 +6,23 @@ from pathlib import Path
 
 import pytest
 import torch
+from padded_tables import pad_tables
 from small_runs import SmallRun, train_small
+from tokenizers import Tokenizer
 
 from amber.cli import inspect as command
+from amber.config import read_toml, to_toml
 from amber.electra.config import MaskConfig
 from amber.errors import UserError
 from amber.model.folder import load_discriminator, load_generator
+from amber.run import inspection
 from amber.run.commands import InspectConfig
+from amber.run.folders import read_training_settings
 from amber.run.inspected import InspectedToken
-from amber.run.inspection import inspect_text, treatment
-from amber.tokens.tokenizer import load_tokenizer
+from amber.run.inspection import cut_texts, inspect_text, treatment
+from amber.tokens.encode import Encoder
+from amber.tokens.tokenizer import load_tokenizer, wordpiece
+from amber.tokens.vocabulary import SPECIAL_TOKENS
 
 TEXT = "the cat sees the dog and the bird hears a big tree with one small house"
 
@@ -189,3 +196,63 @@ def test_a_temperature_changes_the_draw_but_not_what_the_generator_believes(pair
             assert one.guesses == other.guesses
     flat = [choice.sampled.probability for choice in hot if choice]
     assert max(flat) < 1.1 * min(flat)
+
+
+def test_names_of_special_tokens_in_a_text_are_read_as_amber_prepare_reads_them(pair):
+    text = "the [MASK] sees [PAD] a cat"
+    tokenizer = load_tokenizer(pair.out / "discriminator")
+    expected = [tokenizer.id_to_token(i) for i in Encoder(tokenizer).encode([text]).ids.tolist()]
+    tokens = tokens_of(InspectConfig(model=pair.out, text=(text,)))
+    assert [token.token for token in tokens[1:-1]] == expected
+    assert not {"[MASK]", "[PAD]"} & set(expected)
+
+
+def two_accents() -> Tokenizer:
+    """A tokenizer that tells an accented letter from the letter with a combining accent."""
+    tokens = [*SPECIAL_TOKENS, "\u00e9", "e\u0301"]
+    return wordpiece(tokens, lowercase=False, strip_accents=False)
+
+
+@pytest.mark.parametrize(("form", "token"), [("NFC", 5), ("none", 6)])
+def test_a_text_gets_the_normal_form_of_the_training_text(form, token):
+    pieces = cut_texts(["e\u0301"], two_accents(), length=8, unicode_form=form)
+    assert [piece.ids for piece in pieces] == [[2, token, 3]]
+
+
+def test_the_normal_form_is_that_of_the_runs_data_while_it_is_the_same(pair, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(pair.data, data)
+    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    manifest["settings"]["unicode_form"] = "none"
+    (data / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    values = read_toml(pair.out / "config.toml") | {"data": str(data)}
+    changed = values | {"data_fingerprint": "another"}
+    gone = values | {"data": str(tmp_path / "gone")}
+    for settings, form in ((values, "none"), (changed, "NFC"), (gone, "NFC")):
+        (tmp_path / "config.toml").write_text(to_toml(settings), encoding="utf-8")
+        assert read_training_settings(tmp_path / "config.toml").unicode_form == form
+
+
+def test_the_networks_are_joined_once_for_many_batches(pair, monkeypatch):
+    calls = []
+
+    def join(*arguments):
+        calls.append(arguments)
+        return original(*arguments)
+
+    original = inspection.join
+    monkeypatch.setattr(inspection, "join", join)
+    inspect_text(InspectConfig(model=pair.out, text=("cat",) * 40))
+    assert len(calls) == 1
+
+
+def test_rows_of_the_table_without_a_token_are_never_guessed_or_drawn(pair, tmp_path):
+    pad_tables(pair.out, tmp_path, num_more=8)
+    texts = (TEXT,) * 3
+    tokens = tokens_of(InspectConfig(model=tmp_path, text=texts, temperature=3.0))
+    before = tokens_of(InspectConfig(model=pair.out, text=texts, temperature=3.0))
+    names = [t.choice.sampled.token for t in tokens if t.choice]
+    assert len(names) == 12
+    assert names == [t.choice.sampled.token for t in before if t.choice]
+    guesses = [guess.token for t in tokens if t.choice for guess in t.choice.guesses]
+    assert not any(name.startswith("[row") for name in guesses)

@@ -50,7 +50,7 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 def start(config: PretrainConfig, *, resume: bool = False, ranks: int = 1) -> subprocess.Popen:
     """Start a run in a process of its own, as a user does."""
-    settings = to_dict(replace(config, resume=resume))
+    settings = to_dict(replace(config, resume=resume)) | {"versions": {}}  # as a run writes them
     path = config.out.parent / "settings.toml"
     path.write_text(to_toml(settings))
     launcher = [sys.executable]

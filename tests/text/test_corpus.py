@@ -2,6 +2,7 @@ import hashlib
 import random
 from collections import Counter
 
+from amber.text.clean import document_key
 from amber.text.corpus import ReadingRule, read_corpus
 from amber.text.files import find_sources
 from amber.text.keys import KeySet
@@ -44,6 +45,18 @@ def test_a_small_corpus_has_one_held_out_document_unless_none_is_wanted(tmp_path
     assert {d.text for d in two if d.is_held_out} == {d.text for d in again if d.is_held_out}
     none, _ = corpus(tmp_path / "none", ["a", "b"], 1, held_out_fraction=0.0)
     assert not any(d.is_held_out for d in none)
+
+
+def test_copies_of_the_document_with_the_smallest_key_are_held_out_with_it(tmp_path):
+    rule = {"dedup": False, "held_out_fraction": 1e-9}
+    letters = sorted("abcdef", key=document_key)
+    for n, texts in enumerate(([*letters, *letters], letters[::-1] * 2, letters[:1] * 3 + letters)):
+        kept, _ = corpus(tmp_path / str(n), texts, 1, **rule)
+        assert sorted(d.text for d in kept) == sorted(texts)
+        held_out = [d.text for d in kept if d.is_held_out]
+        assert held_out == [letters[0]] * texts.count(letters[0])
+    same, _ = corpus(tmp_path / "same", ["a", "a"], 1, **rule)
+    assert [d.is_held_out for d in same] == [False, False]
 
 
 def test_one_of_three_identical_lines_and_a_variant_remains(tmp_path):

@@ -123,7 +123,7 @@ def test_a_given_vocabulary_is_used_and_too_much_unk_is_refused(config, tmp_path
 
 def test_a_single_document_cannot_be_split(config, tmp_path):
     (tmp_path / "text" / "a.txt").write_text("only one\ndocument")
-    with pytest.raises(UserError, match="nothing can be held out"):
+    with pytest.raises(UserError, match="nothing can be held out: put .*separator to line$"):
         prepare(replace(config, vocab_size=60))
     manifest = prepare(replace(config, vocab_size=60, held_out_fraction=0.0))
     assert manifest.train.num_documents == 1
@@ -146,7 +146,7 @@ def test_settings_without_effect_are_refused(config, tmp_path):
         prepare(replace(config, text_field="body"))
     with pytest.raises(UserError, match="num_workers must be 1 or more"):
         replace(config, num_workers=0)
-    with pytest.raises(UserError, match="held_out_fraction must be in"):
+    with pytest.raises(UserError, match=r"held_out_fraction must be in \(0, 0.5\], or 0"):
         replace(config, held_out_fraction=0.9)
     (tmp_path / "text" / "a.txt").rename(tmp_path / "text" / "a.tsv")
     with pytest.raises(UserError, match="separator has no effect"):
@@ -172,6 +172,12 @@ def test_long_documents_are_encoded_in_parts_to_the_same_ids(tmp_path, monkeypat
     parts = Encoder(tokenizer).encode(texts)
     assert parts.ids.tolist() == whole.ids.tolist()
     assert parts.lengths.tolist() == whole.lengths.tolist() == [11, 1, 0, 2]
+
+
+def test_the_cores_are_counted_where_the_system_has_no_affinity(config, monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)  # not known either: one process
+    assert prepare(replace(config, num_workers=None)).train.num_documents > 0
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ written as hyphens. What a value may be is checked where settings files are chec
 """
 
 import argparse
-import difflib
 import math
 import types
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from amber.config import suggest
 from amber.errors import UserError
 
 TRUE_WORDS = ("true", "yes", "on", "1")
@@ -99,12 +99,6 @@ def parse_words(
     return nested
 
 
-def nearest(word: str, choices: Sequence[str]) -> str:
-    """Return `; did you mean X?` for the choice that a misspelt word is nearest to, or nothing."""
-    near = difflib.get_close_matches(word, choices, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 class _Parser(argparse.ArgumentParser):
     """An ArgumentParser whose errors are ours: it prints nothing and does not exit."""
 
@@ -158,8 +152,10 @@ def _unknown(word: str, settings: Sequence[Setting]) -> str:
     flags = [setting.flag for setting in settings]
     last = flag.lstrip("-")
     same = [known for known in flags if known.rpartition(".")[2] == last]
-    hint = f"; did you mean {' or '.join(same)}?" if same else nearest(flag, flags)
-    return f"there is no flag {flag}{hint or ': --help lists them'}"
+    if same:
+        return f"there is no flag {flag}; did you mean {' or '.join(same)}?"
+    near, _, rest = suggest(flag, flags).partition("; there are ")
+    return f"there is no flag {flag}{': --help lists them' if rest else near}"
 
 
 def _converter(kind: Any) -> Callable[[str], Any]:
@@ -171,8 +167,7 @@ def _converter(kind: Any) -> Callable[[str], Any]:
 
 def _one_of(word: str, options: tuple[str, ...]) -> str:
     if word not in options:
-        hint = nearest(word, options)
-        raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(options)}{hint}")
+        raise argparse.ArgumentTypeError(f"there is no {word!r}{suggest(word, list(options))}")
     return word
 
 

@@ -10,19 +10,20 @@ import importlib
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from amber import __version__
-from amber.cli.arguments import list_settings, nearest, parse_words
+from amber.cli.arguments import list_settings, parse_words
 from amber.cli.help import command_page
 from amber.cli.settings import list_layers, resolve
-from amber.config import flatten
+from amber.config import flatten, suggest
 from amber.errors import RunError, UserError
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+Job = Callable[[], int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +95,18 @@ def main(words: Sequence[str] | None = None) -> int:
         words: without the program's name; those of the process unless given.
     """
     try:
-        code = _run(list(sys.argv[1:] if words is None else words))
+        job = _read(list(sys.argv[1:] if words is None else words))
+    except UserError as error:
+        return _fail(str(error), MISUSED, is_everywhere=True)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED, is_everywhere=True)
+    return _run(job)
+
+
+def _run(job: Job) -> int:
+    """Run a command and turn the errors that need no traceback into one line."""
+    try:
+        code = job()
         sys.stdout.flush()
         return code
     except UserError as error:
@@ -102,7 +114,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except RunError as error:
         return _fail(str(error), FAILED)
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
+        return _fail("interrupted", INTERRUPTED, is_everywhere=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit complains
         return FAILED
@@ -111,36 +123,49 @@ def main(words: Sequence[str] | None = None) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}no space is left on the disk: free some and start again", FAILED)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's, which is not imported here
+            raise
+        return _fail("the device is out of memory: lower batch.micro_size", FAILED)
 
 
-def _fail(message: str, code: int) -> int:
-    """Print the message, in the first process only."""
-    if os.environ.get("RANK", "0") == "0":
+def _fail(message: str, code: int, *, is_everywhere: bool = False) -> int:
+    """Print the message; in processes after the first, only what the first may not know."""
+    rank = os.environ.get("RANK", "0")
+    if rank == "0":
         print(f"amber: {message}", file=sys.stderr)
+    elif not is_everywhere:
+        print(f"amber: process {rank}: {message}", file=sys.stderr)
     return code
 
 
-def _run(words: list[str]) -> int:
-    """Answer --help and --version, or call the command."""
+def _show(text: str) -> int:
+    """Print a page."""
+    print(text)
+    return 0
+
+
+def _read(words: list[str]) -> Job:
+    """Find what the words ask for: a page, the version, or a command."""
     if not words or words[0] in ("-h", "--help", "help"):
-        print(front_page())
-        return 0
+        return lambda: _show(front_page())
     if words[0] in ("-V", "--version"):
-        print(f"amber {__version__}")
-        return 0
+        return lambda: _show(f"amber {__version__}")
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
-        hint = nearest(name, list(COMMANDS)) or f"; there are {', '.join(COMMANDS)}"
-        raise UserError(f"there is no command {name!r}{hint}")
-    return run_command(name, rest)
+        raise UserError(f"there is no command {name!r}{suggest(name, list(COMMANDS))}")
+    return read_command(name, rest)
 
 
-def run_command(name: str, words: list[str]) -> int:
-    """Read a command's settings from words and run it, or print its help page.
+def read_command(name: str, words: list[str]) -> Job:
+    """Read a command's settings from words.
 
     Args:
         name: a key of COMMANDS.
         words: after the name.
+
+    Returns:
+        What runs the command, or prints its help page.
 
     Raises:
         UserError: something about the words, the settings or the data.
@@ -155,7 +180,7 @@ def run_command(name: str, words: list[str]) -> int:
     if section is not None:
         sections = sorted({setting.section for setting in settings} - {""})
         if section not in ("", "all", *sections):
-            hint = nearest(section, sections) or f"; there are {', '.join(sections) or 'none'}"
+            hint = suggest(section, sections) if sections else "; there are no sections"
             raise UserError(f"{name} has no settings {section!r}{hint}")
         layers = list_layers(settings_class, given, config_path=config_path)
         defaults: dict[str, Any] = {}
@@ -171,10 +196,9 @@ def run_command(name: str, words: list[str]) -> int:
             section=section,
             width=min(100, shutil.get_terminal_size().columns),
         )
-        print(page)
-        return 0
+        return lambda: _show(page)
     config = resolve(settings_class, given, config_path=config_path, positional=command.positional)
-    return _load(command.module + ":run")(config, is_json=is_json)
+    return lambda: _load(command.module + ":run")(config, is_json=is_json)
 
 
 def front_page() -> str:

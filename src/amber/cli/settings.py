@@ -1,13 +1,15 @@
 """The settings of one command: defaults < preset < run being resumed < TOML file < command line."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
-from amber.cli.arguments import list_settings, nearest
-from amber.config import read_toml, update
+from amber.cli.arguments import list_settings
+from amber.cli.draft import finish_draft, start_draft
+from amber.cli.idle import refuse_beside_paper, refuse_idle
+from amber.config import flatten, read_toml, suggest, update
 from amber.errors import UserError
 from amber.run.config import Preset, PretrainConfig
 
@@ -31,8 +33,9 @@ def resolve(
 ) -> Any:
     """Build the settings of a command.
 
-    A budget given in one layer replaces the ones of the layers below it, since a run has only one;
-    so does a warm-up.
+    Each layer's names and types are checked by themselves; what the values must be together is
+    checked once, in the end. A budget given in one layer replaces the ones of the layers below it,
+    since a run has only one; so does a warm-up.
 
     Args:
         settings_class: the command's dataclass.
@@ -44,24 +47,33 @@ def resolve(
         UserError: with the layer and the setting.
     """
     layers = list_layers(settings_class, given, config_path=config_path)
-    values: dict[str, Any] = {}
-    for _, layer in layers:
-        values |= layer
-    _refuse_missing(settings_class, values, positional)
-    result = _start(settings_class, values)
+    names = {name for _, layer in layers for name in layer}
+    _refuse_missing(settings_class, names, positional)
+    draft = start_draft(settings_class)
     for where, layer in layers:
-        result = update(result, _with_one_of_each(layer), where=where)
-    return result
+        draft = update(draft, _with_one_of_each(layer), where=where)
+    try:
+        config = finish_draft(settings_class, draft)
+    except UserError as error:
+        raise UserError(f"{_place_of(str(error), layers)}{error}") from error
+    users = layers[-2:] if config_path else layers[-1:]
+    refuse_beside_paper(config, users)
+    refuse_idle(config, users[-1:] if config_path and is_of_run(config_path) else users)
+    return config
 
 
 def list_layers(
     settings_class: type, given: dict[str, Any], *, config_path: Path | None
 ) -> list[Layer]:
     """Return the layers over the defaults, each with its name, from the lowest to the highest."""
-    file = read_settings(config_path) if config_path else {}
+    names = {field.name for field in fields(settings_class)}
+    idle = {field.name for field in fields(PretrainConfig)} - names if "preset" in names else set()
+    file: dict[str, Any] = {}
+    if config_path:
+        file = {k: v for k, v in read_settings(config_path).items() if k not in idle}
+        update(start_draft(settings_class), file, where=str(config_path))  # before it is used below
     top = file | given
     layers: list[Layer] = []
-    names = {field.name for field in fields(settings_class)}
     if "preset" in names:
         name = top.get("preset", "tiny")
         layers.append((f"preset {name}", _without_idle(read_preset(name), top.get("objective"))))
@@ -73,7 +85,6 @@ def list_layers(
     if config_path:
         layers.append((str(config_path), file))
     layers.append(("command line", given))
-    idle = {field.name for field in fields(PretrainConfig)} - names if "preset" in names else set()
     return [(where, {k: v for k, v in layer.items() if k not in idle}) for where, layer in layers]
 
 
@@ -84,11 +95,14 @@ def read_preset(name: str) -> dict[str, Any]:
         UserError: there is none of that name.
     """
     if name not in get_args(Preset):
-        names = get_args(Preset)
-        raise UserError(
-            f"there is no preset {name!r}{nearest(str(name), names)} (presets: {', '.join(names)})"
-        )
+        names = list(get_args(Preset))
+        raise UserError(f"there is no preset {name!r}{suggest(str(name), names)}")
     return read_toml(Path(str(files("amber") / "presets" / f"{name}.toml")))
+
+
+def is_of_run(path: Path) -> bool:
+    """Tell whether a TOML file was written by a run: it then holds all settings, idle ones too."""
+    return "versions" in read_toml(path)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -114,9 +128,7 @@ def _with_one_of_each(layer: dict[str, Any]) -> dict[str, Any]:
     return layer
 
 
-def _refuse_missing(
-    settings_class: type, values: dict[str, Any], positional: Sequence[str]
-) -> None:
+def _refuse_missing(settings_class: type, names: set[str], positional: Sequence[str]) -> None:
     """Refuse to go on without the settings that have no default.
 
     Raises:
@@ -125,24 +137,17 @@ def _refuse_missing(
     missing = [
         setting.name.upper() if setting.name in positional else setting.flag
         for setting in list_settings(settings_class)
-        if setting.default is MISSING and not setting.section and setting.name not in values
+        if setting.default is MISSING and not setting.section and setting.name not in names
     ]
     if missing:
         raise UserError(f"{' and '.join(missing)} must be given; --help describes the settings")
 
 
-def _start(settings_class: type, values: dict[str, Any]) -> Any:
-    """Build settings of defaults and, where there is no default, of what was given."""
-    hints = get_type_hints(settings_class)
-    required = {}
-    for field in fields(settings_class):
-        if field.default is not MISSING or field.default_factory is not MISSING:
-            continue
-        kind = hints[field.name]
-        if is_dataclass(kind):
-            required[field.name] = kind()  # type: ignore[operator]
-        elif get_origin(kind) is tuple:
-            required[field.name] = tuple(values[field.name])
-        else:
-            required[field.name] = kind(values[field.name])
-    return settings_class(**required)
+def _place_of(message: str, layers: Sequence[Layer]) -> str:
+    """Name the highest layer with a setting that the message names; nothing where none has one."""
+    words = [word.strip("(),:;") for word in message.split()]
+    named = {word for i, word in enumerate(words) if i == 0 or "." in word}
+    for where, layer in reversed(layers):
+        if named & flatten(layer).keys():
+            return f"{where}: "
+    return ""

@@ -3,9 +3,10 @@
 `standard`: matrix products only, 2mn for each vector, attention scores and value products
 included (2 T D each for a token); look-ups, norms and other element-wise work are free; heads count
 only where they are computed (the vocabulary head at the masked slots, the binary head at every
-position); the backward pass costs twice the forward pass, and a frozen network has none. Padding
-costs as much as text. The first layer is no exception: its input gradient is computed too, for the
-tables. Budgets and utilisation use this rule.
+position); the backward pass costs twice the forward pass, and a frozen network has none. The first
+layer is no exception: its input gradient is computed too, for the tables. Padding within `length`
+is counted as text is. Budgets and utilisation use this rule without padding: `FlopsPerToken` takes
+each sequence at its own length.
 
 `paper`: the ELECTRA paper's own, see `amber.cost.paper`. It takes the vocabulary head's share of
 the positions as a constant and so does not look at `num_masked`.
@@ -19,7 +20,7 @@ from amber.cost import paper
 from amber.model.config import EncoderConfig
 
 Rule = Literal["standard", "paper"]
-Objective = Literal["rtd", "mlm"]
+Objective = Literal["rtd", "mlm"]  # as in amber.electra, which is no layer below this one
 Network = Literal["encoder", "discriminator", "generator", "all"]
 Head = Literal["RTD head", "MLM head"]
 
@@ -90,43 +91,6 @@ def total(costs: Mapping[str, Cost]) -> Cost:
         forward=sum(cost.forward for cost in costs.values()),
         train=sum(cost.train for cost in costs.values()),
     )
-
-
-def micro_batch_flops(
-    main: EncoderConfig,
-    generator: EncoderConfig | None,
-    *,
-    batch_size: int,
-    length: int,
-    num_masked: int,
-    objective: Objective,
-    rule: Rule = "standard",
-    is_generator_frozen: bool = False,
-) -> int:
-    """Count the training work of one micro-batch of shape (B, T) with K masked slots a row.
-
-    Arithmetic on a dozen numbers (tens of microseconds), so it may be called at every step.
-
-    Args:
-        main: as in `training_flops_per_sequence`.
-        generator: as in `training_flops_per_sequence`.
-        batch_size: B, sequences, rows of padding included.
-        length: T, tokens a row, padding included.
-        num_masked: K, slots a row, unused ones included: the head is computed there too.
-        objective: as in `training_flops_per_sequence`.
-        rule: how to count.
-        is_generator_frozen: as in `training_flops_per_sequence`.
-    """
-    costs = training_flops_per_sequence(
-        main,
-        generator,
-        length=length,
-        num_masked=num_masked,
-        objective=objective,
-        rule=rule,
-        is_generator_frozen=is_generator_frozen,
-    )
-    return batch_size * total(costs).train
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

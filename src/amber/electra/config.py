@@ -1,5 +1,6 @@
 """The method's choices: what is masked, how replacements are drawn, how the losses weigh."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,9 +59,9 @@ class NoiseConfig:
         Raises:
             UserError: with the name of the setting.
         """
-        if self.temperature <= 0:
+        if not 0 < self.temperature < math.inf:
             raise UserError(f"noise.temperature must be above 0, got {self.temperature}")
-        if self.final_temperature < 0:
+        if not 0 <= self.final_temperature < math.inf:
             raise UserError(
                 f"noise.final_temperature must be at least 0, got {self.final_temperature}"
             )
@@ -82,14 +83,19 @@ class LossConfig:
     """Of the mean RTD loss over the real tokens."""
 
     def __post_init__(self) -> None:
-        """Refuse negative weights.
+        """Refuse impossible weights.
 
         Raises:
             UserError: with the name of the setting.
         """
         for name in ("generator_weight", "discriminator_weight"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"loss.{name} must be at least 0, got {getattr(self, name)}")
+        if not self.generator_weight and not self.discriminator_weight:
+            raise UserError(
+                "loss.generator_weight and loss.discriminator_weight are both 0, so nothing would "
+                "be learned: raise one of them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

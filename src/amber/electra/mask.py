@@ -38,8 +38,10 @@ def mask(
 ) -> Masked:
     """Choose distinct positions and treat each (Clark et al. 2020, section 2).
 
-    A sequence of n maskable tokens has max(1, round(fraction * n)) chosen ones, halves to even:
-    the official count, but drawn without replacement. Each sequence counts for itself.
+    A sequence of n maskable tokens has max(1, round(fraction * n)) chosen ones, halves to even.
+    The official code counts [CLS] and [SEP] in n too, caps the result at a fixed number of
+    predictions, and draws with replacement, so that some of its positions coincide. Each sequence
+    counts for itself.
 
     Args:
         input_ids: the text.

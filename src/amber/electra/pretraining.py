@@ -1,7 +1,8 @@
 """The networks of one pre-training run, and the forward pass from text to losses."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -15,6 +16,11 @@ from amber.model.embeddings import Embeddings
 from amber.model.encoder import Encoder
 from amber.model.heads import MLMHead, RTDHead
 from amber.model.init import initialize
+
+NUM_COMPILED: Final = 32
+"""Most variants of an encoder that are compiled. Those that occur: two networks, in training and
+in evaluation, with and without padding, for one, some or any number of sequences. Torch counts
+them together and leaves what exceeds its own limit of 8 uncompiled."""
 
 
 class Detection(NamedTuple):
@@ -80,6 +86,8 @@ class PretrainingModel(nn.Module):
 
     def compile_encoders(self) -> None:
         """Compile the encoders in place; masking and sampling stay as they are."""
+        limits = torch.compiler.config
+        limits.recompile_limit = max(limits.recompile_limit, NUM_COMPILED)
         self.encoder.compile()
         if self.generator is not self.encoder:
             self.generator.compile()

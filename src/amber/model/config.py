@@ -1,5 +1,6 @@
 """The shape of one encoder: the numbers from which a network is built (no torch here)."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -62,6 +63,12 @@ class EncoderConfig:
         for name in (*sizes, "max_position_embeddings"):
             if getattr(self, name) < 1:
                 raise UserError(f"model.{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("vocab_size", "embedding_size", "type_vocab_size", "initial_scale"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UserError(f"model.{name} must be at least 0, got {getattr(self, name)}")
+        for name in ("norm_eps", "rope_theta", "initial_std"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise UserError(f"model.{name} must be above 0, got {getattr(self, name)}")
         for name in ("hidden_dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"model.{name} must be in [0, 1), got {getattr(self, name)}")
@@ -76,7 +83,15 @@ class EncoderConfig:
                 f"must equal model.hidden_size ({self.hidden_size}): leave it out"
             )
         if self.body == "modern" and self.head_size % 2:
-            raise UserError(f"rotary positions need an even head size, got {self.head_size}")
+            raise UserError(
+                f"model.hidden_size / model.num_attention_heads must be even with the modern body, "
+                f"got {self.head_size}: change one of them"
+            )
+        if self.body == "modern" and self.type_vocab_size:
+            raise UserError(
+                f"model.type_vocab_size ({self.type_vocab_size}) has no effect on the modern body, "
+                "which has no segments: set it to 0"
+            )
 
     def resolved(self, vocab_size: int) -> "EncoderConfig":
         """Fill in what follows from the data and from the other sizes."""

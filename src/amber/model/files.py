@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from pickle import PickleError
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from amber.errors import UserError
 from amber.model.config import EncoderConfig
 from amber.model.hugging_face import to_settings
 from amber.tokens.tokenizer import load_tokenizer, save_tokenizer, special_ids, vocab_size
+
+POINTER_START = b"version https://git-lfs"
 
 
 def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], Path]:
@@ -31,19 +34,39 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], Path]:
         settings = json.loads(config_path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{config_path}: not JSON ({error}): copy the folder again") from error
+    if not isinstance(settings, dict):
+        raise UserError(f"{config_path}: not a JSON object: copy the folder again")
     paths = [folder / name for name in ("model.safetensors", "pytorch_model.bin")]
     path = next((p for p in paths if p.is_file()), None)
     if path is None:
         raise UserError(f"{folder}: neither model.safetensors nor pytorch_model.bin is there")
-    try:
-        if path.suffix == ".safetensors":
-            weights = load_file(path)
-        else:
-            weights = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, RuntimeError, ValueError, EOFError, OSError) as error:
-        raise UserError(f"{path}: cannot be read ({error}): copy the folder again") from error
+    weights = read_weights(path)
     old = {"gamma": "weight", "beta": "bias"}  # names in files of before 2019
     return settings, {rename(name, old): w for name, w in weights.items()}, path
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a file of weights.
+
+    Raises:
+        UserError: it is damaged, or holds the address of the weights only.
+    """
+    try:
+        with path.open("rb") as file:
+            is_pointer = file.read(len(POINTER_START)) == POINTER_START
+        if is_pointer:
+            raise UserError(f"{path}: a pointer of git-lfs, not the weights: run git lfs pull")
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        weights = torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
+    except (SafetensorError, PickleError, RuntimeError, ValueError, EOFError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{path}: cannot be read ({reason}): copy the folder again") from error
+    if not isinstance(weights, dict):
+        raise UserError(f"{path}: not a table of weights: copy the folder again")
+    return weights
 
 
 def rename(name: str, ends: dict[str, str]) -> str:

@@ -110,7 +110,8 @@ def load_discriminator(
             or the model has an option that our networks do not have.
     """
     settings, weights, where = read_folder(folder)
-    model_type, config = settings["model_type"], from_settings(settings, where=f"{where}")
+    config = from_settings(settings, where=f"{folder / 'config.json'}")
+    model_type = settings["model_type"]
     encoder = build_encoder(weights, config, model_type, where=where)
     head = None
     labels = {str(i): label for i, label in (settings.get("id2label") or {}).items()}
@@ -139,7 +140,8 @@ def load_generator(
         UserError: as `load_discriminator`, or an output layer that differs from the token table.
     """
     settings, weights, where = read_folder(folder)
-    model_type, config = settings["model_type"], from_settings(settings, where=f"{where}")
+    config = from_settings(settings, where=f"{folder / 'config.json'}")
+    model_type = settings["model_type"]
     encoder = build_encoder(weights, config, model_type, where=where)
     head = None
     names = MLM_NAMES[model_type]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from amber import __version__
+from amber.config import update
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
 
@@ -187,7 +188,7 @@ def from_settings(settings: dict[str, Any], *, where: str) -> EncoderConfig:
         values[name] = need(settings, name, where=where)
     values["intermediate_size"] = need(settings, "intermediate_size", where=where)
     values.setdefault("embedding_size", values["hidden_size"])
-    return EncoderConfig(**values)
+    return update(EncoderConfig(), values, where=where)
 
 
 def bert_values(settings: dict[str, Any]) -> dict[str, Any]:
@@ -196,8 +197,8 @@ def bert_values(settings: dict[str, Any]) -> dict[str, Any]:
         "body": "bert",
         "max_position_embeddings": settings.get("max_position_embeddings", 512),
         "type_vocab_size": settings.get("type_vocab_size", 2),
-        "hidden_dropout": float(settings.get("hidden_dropout_prob", 0.1)),
-        "attention_dropout": float(settings.get("attention_probs_dropout_prob", 0.1)),
+        "hidden_dropout": settings.get("hidden_dropout_prob", 0.1),
+        "attention_dropout": settings.get("attention_probs_dropout_prob", 0.1),
         "norm_eps": settings.get("layer_norm_eps", 1e-12),
     }
     if settings["model_type"] == "electra":
@@ -213,10 +214,10 @@ def modern_values(settings: dict[str, Any]) -> dict[str, Any]:
         "body": "modern",
         "max_position_embeddings": settings.get("max_position_embeddings", 8192),
         "type_vocab_size": 0,
-        "hidden_dropout": float(settings.get("embedding_dropout", 0.0)),
-        "attention_dropout": float(settings.get("attention_dropout", 0.0)),
+        "hidden_dropout": settings.get("embedding_dropout", 0.0),
+        "attention_dropout": settings.get("attention_dropout", 0.0),
         "norm_eps": settings.get("norm_eps", 1e-5),
-        "rope_theta": float(theta),
+        "rope_theta": theta,
     }
 
 

@@ -1,5 +1,6 @@
 """The optimiser and its rate."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,10 +59,10 @@ class OptimConfig:
             UserError: with the name of the setting.
         """
         for name in ("learning_rate", "eps", "muon_learning_rate"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise UserError(f"optim.{name} must be above 0, got {getattr(self, name)}")
         for name in ("weight_decay", "max_grad_norm", "warmup_steps"):
-            if not getattr(self, name) >= 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"optim.{name} must be at least 0, got {getattr(self, name)}")
         for name in ("warmup_fraction", "decay_fraction", "floor_fraction"):
             if not 0 <= getattr(self, name) <= 1:

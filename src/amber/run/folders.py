@@ -161,18 +161,19 @@ def read_training_settings(path: Path) -> TrainedWith:
     values: dict[str, Any] = read_toml(path)
     names = ("mask", "noise", "batch", "evaluation", "precision")
     known = {name: values[name] for name in names if name in values}
-    form = unicode_form_of(Path(values.get("data", "")), values.get("data_fingerprint", ""))
+    form = unicode_form_of(Path(str(values.get("data"))), values.get("data_fingerprint"))
     known |= {"unicode_form": form} if form else {}
     return update(TrainedWith(path=path), known, where=str(path))
 
 
-def unicode_form_of(data: Path, fingerprint: str) -> str | None:
+def unicode_form_of(data: Path, data_fingerprint: object) -> str | None:
     """Look up how a run's text was normalised; None if its data is gone or is not the same."""
     try:
         manifest = load_manifest(data)
     except UserError:
         return None
-    return manifest.settings.get("unicode_form") if manifest.fingerprint == fingerprint else None
+    is_same = manifest.fingerprint == data_fingerprint
+    return manifest.settings.get("unicode_form") if is_same else None
 
 
 def join(opened: OpenedModel, vocabulary: Vocabulary) -> PretrainingModel:

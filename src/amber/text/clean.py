@@ -1,12 +1,9 @@
 """The normalisation rule for documents, and the key by which equal documents are known.
 
 The rule, in this order: line ends become LF; U+FEFF (byte order mark) is removed; the Unicode form
-is
-applied; NUL, the other C0 and C1 controls, DEL, U+FFFD and lone surrogates become a blank each and
-are counted
-(never glued: `a NUL b` is two words); runs of blanks within a line become one space; lines are
-stripped, empty
-lines removed.
+is applied; NUL, the other C0 and C1 controls, DEL, U+FFFD and lone surrogates become a blank each
+and are counted (never glued: `a NUL b` is two words); runs of blanks within a line become one
+space; lines are stripped, empty lines removed.
 """
 
 import hashlib

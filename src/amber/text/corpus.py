@@ -1,10 +1,9 @@
 """The documents of a whole corpus: read, normalised, duplicates dropped, a part held out.
 
 Which documents are kept, and which are held out, depends on their text alone: not on the order or
-number
-of files, nor on the number of processes. Held out are the documents whose key, as a number in [0,
-1), lies
-below the fraction, and always the one with the smallest key, so that a small corpus has one too.
+number of files, nor on the number of processes. Held out are the documents whose key, as a number
+in [0, 1), lies below the fraction, and always the one with the smallest key, so that a small corpus
+has one too.
 """
 
 from collections import Counter
@@ -112,16 +111,21 @@ def _without_duplicates(documents: Iterable[Document], counts: Counter[str]) -> 
 
 
 def _hold_out(documents: Iterable[Document], fraction: float) -> Iterator[Document]:
-    """Set the flag; the document with the smallest key so far waits to the end."""
+    """Set the flag; the document with the smallest key so far waits to the end, with its copies."""
     smallest: Document | None = None
-    num_others = 0
+    num_copies = num_others = 0
     for document in documents:
-        if smallest is None:
+        if smallest is None or document.key == smallest.key:
             smallest = document
+            num_copies += 1
             continue
+        others = [document]
         if document.key < smallest.key:
-            smallest, document = document, smallest
-        num_others += 1
-        yield Document(document.text, document.key, is_held_out(document.key, fraction))
+            others = [smallest] * num_copies
+            smallest, num_copies = document, 1
+        num_others += len(others)
+        for other in others:
+            yield Document(other.text, other.key, is_held_out(other.key, fraction))
     if smallest is not None:
-        yield Document(smallest.text, smallest.key, num_others > 0)
+        for _ in range(num_copies):
+            yield Document(smallest.text, smallest.key, num_others > 0)

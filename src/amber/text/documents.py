@@ -1,11 +1,9 @@
 """Read the raw documents of one file, whatever its format, as a stream.
 
 A record that holds no text (a missing key, null, a number, a list, an empty string, a line that is
-not
-JSON) is never turned into a string: it stops the reading with its line number or, under
-`on_bad=skip`,
-is counted as `bad_records_skipped`. `replace` concerns bytes only, so there such a record stops
-too.
+not JSON) is never turned into a string: it stops the reading with its line number or, under
+`on_bad=skip`, is counted as `bad_records_skipped`. `replace` concerns bytes only, so there such a
+record stops too.
 """
 
 import csv

@@ -63,8 +63,8 @@ def find_sources(paths: Sequence[str | Path]) -> FoundFiles:
     """List the files behind files, folders and globs, each once and in sorted order.
 
     A folder is searched to the bottom; in it (and in a glob) hidden names, links in a circle and
-    names
-    of other kinds are passed over and listed. A file that is named itself must be of a known kind.
+    names of other kinds are passed over and listed. A file that is named itself must be of a known
+    kind.
 
     Raises:
         UserError: nothing there, not readable, or not a kind of file that can be read.

@@ -1,8 +1,7 @@
 """Turn the bytes of a file into lines of text.
 
 CRLF, CR and LF all end a line, in every reader; the last line needs no end. A byte order mark is
-removed;
-UTF-8 is the rule, UTF-16 and UTF-32 are decoded when a byte order mark announces them.
+removed; UTF-8 is the rule, UTF-16 and UTF-32 are decoded when a byte order mark announces them.
 """
 
 import codecs

@@ -15,8 +15,7 @@ class PrepareConfig:
 
     text: tuple[str, ...]
     """Files, folders and globs of .txt, .jsonl, .csv, .tsv, .parquet, as they are or compressed
-    (gz, bz2,
-    zst, xz; known by content)."""
+    (gz, bz2, zst, xz; known by content)."""
 
     out: Path
     """The folder to write; it must not exist or be empty."""
@@ -33,41 +32,34 @@ class PrepareConfig:
 
     lowercase: bool | None = None
     """Fold case (default: yes for a trained tokenizer; for a given vocab.txt, whether it holds no
-    ASCII
-    capitals)."""
+    ASCII capitals)."""
 
     strip_accents: bool | None = None
     """Drop combining marks (default: no for a trained tokenizer; for a given vocab.txt, as
-    lowercase).
-    Harmful in scripts that write vowels as marks, such as Devanagari or Thai."""
+    lowercase). Harmful in scripts that write vowels as marks, such as Devanagari or Thai."""
 
     min_frequency: int | None = None
     """Occurrences in the tokenizer's training text below which a character or a merge is not
-    learned
-    (default 2)."""
+    learned (default 2)."""
 
     max_word_length: int | None = None
     """Characters above which WordPiece makes a word one [UNK] (default 100, as transformers;
-    Google's code
-    has 200)."""
+    Google's code has 200)."""
 
     tokenizer_sample_mb: int | None = None
     """Millions of characters of the training split from which the tokenizer is trained (default
-    100): the
-    documents with the smallest hashes, whatever the order of the files."""
+    100): the documents with the smallest hashes, whatever the order of the files."""
 
     separator: Literal["blank_line", "file", "line"] | None = None
     """What ends a document in .txt files (default blank_line)."""
 
     text_field: str | None = None
     """Column or key with the text in .jsonl, .csv, .tsv and .parquet (default text); dotted for
-    nested
-    JSON."""
+    nested JSON."""
 
     on_bad: Literal["stop", "replace", "skip"] = "stop"
     """Bytes that are not valid text, or records without text: stop with the place; replace the
-    bytes (a
-    record still stops); or skip and count."""
+    bytes (a record still stops); or skip and count."""
 
     unicode_form: Literal["NFC", "NFKC", "none"] = "NFC"
     """Unicode normal form of the documents and of a trained tokenizer; NFKC also folds full-width
@@ -77,9 +69,8 @@ class PrepareConfig:
     """Drop documents whose normalised text was there before."""
 
     held_out_fraction: float = 0.01
-    """Share of documents, chosen by hash, that is never trained on, in [0, 0.5]; at least one
-    document
-    unless 0."""
+    """Share of documents, chosen by hash, that is never trained on, in (0, 0.5]; at least one
+    document. 0 holds none out, but pretraining needs some."""
 
     num_workers: int | None = None
     """Processes that tokenise (default: the number of cores); the output does not depend on it."""
@@ -113,7 +104,10 @@ class PrepareConfig:
             if value is not None and value < low:
                 raise UserError(f"{name} must be {low} or more, got {value}")
         if not 0 <= self.held_out_fraction <= 0.5:
-            raise UserError(f"held_out_fraction must be in [0, 0.5], got {self.held_out_fraction}")
+            raise UserError(
+                "held_out_fraction must be in (0, 0.5], or 0 for data that is not for pretraining, "
+                f"got {self.held_out_fraction}"
+            )
         if not 0 <= self.max_unk_fraction <= 1:
             raise UserError(f"max_unk_fraction must be in [0, 1], got {self.max_unk_fraction}")
         if self.tokenizer is not None:
@@ -121,8 +115,7 @@ class PrepareConfig:
                 if getattr(self, name) is not None:
                     raise UserError(
                         f"{name} has no effect with the given tokenizer {self.tokenizer}: leave "
-                        "out one "
-                        "of the two"
+                        "out one of the two"
                     )
         elif self.tokenizer_kind in ("unigram", "bpe") and self.max_word_length is not None:
             raise UserError(

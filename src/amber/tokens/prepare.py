@@ -1,11 +1,9 @@
 """Raw text to a data folder: the whole of `amber prepare` behind its command line.
 
-When a tokenizer is trained the corpus is read twice: once for the sample that it learns from
-(train split
-only), once to be tokenised. Normalising and dropping duplicates is done in this process,
-tokenising in
-others; memory is bounded by batches in flight, 16 bytes a document for duplicates, and the
-tokenizer's sample.
+When a tokenizer is trained the corpus is read twice: once for the sample that it learns from (train
+split only), once to be tokenised. Normalising and dropping duplicates is done in this process,
+tokenising in others; memory is bounded by batches in flight, 16 bytes a document for duplicates,
+and the tokenizer's sample.
 """
 
 import hashlib
@@ -74,8 +72,7 @@ def prepare(config: PrepareConfig, *, on_progress: OnProgress | None = None) -> 
     Args:
         config: the settings.
         on_progress: is called with (bytes read, bytes to read, documents, tokens); the bytes are
-        those on
-            the disk, twice when a tokenizer is trained.
+            those on the disk, twice when a tokenizer is trained.
 
     Returns:
         The manifest, as it stands in the folder.
@@ -84,9 +81,7 @@ def prepare(config: PrepareConfig, *, on_progress: OnProgress | None = None) -> 
         UserError: anything that the user can mend; nothing is left in the place of the output then.
     """
     check_free(config.out, overwrite=config.overwrite)
-    given, notes = _given_tokenizer(
-        config
-    )  # the vocabulary is checked before the text is looked at
+    given, notes = _given_tokenizer(config)  # checked before the text is looked at
     found = find_sources(config.text)
     rule = _reading_rule(config, found.sources)
     _check_space(config, found.sources, vocab_size(given) if given else config.vocab_size)
@@ -207,10 +202,8 @@ def _check_content(config: PrepareConfig, done: Tokenised, num_read: int) -> Non
         )
     if config.held_out_fraction and not held_out.num_tokens:
         raise UserError(
-            f"{', '.join(config.text)}: only {train.num_documents} document, so nothing can be "
-            "held "
-            "out: put blank lines between documents, set separator to line, or "
-            "held_out_fraction to 0"
+            f"{', '.join(config.text)}: no two different documents, so nothing can be held out: "
+            "put blank lines between documents, or set separator to line"
         )
 
 
@@ -230,7 +223,7 @@ def _write(
         read_corpus(found.sources, rule, counts=counts, on_bytes=progress.add_bytes),
         tokenizer,
         folder,
-        num_workers=config.num_workers or len(os.sched_getaffinity(0)),
+        num_workers=config.num_workers or _num_cores(),
         progress=progress,
     )
     _check_content(config, done, counts["documents_read"])
@@ -272,6 +265,13 @@ def _write(
     )
     (folder / MANIFEST_NAME).write_text(manifest_json(manifest), encoding="utf-8")
     return manifest
+
+
+def _num_cores() -> int:
+    """Return the cores that this process may use; not every system can say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _settings(config: PrepareConfig) -> dict[str, Any]:

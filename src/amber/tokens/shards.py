@@ -82,7 +82,7 @@ def load_manifest(data_dir: Path) -> Manifest:
 
     Raises:
         UserError: no manifest (not a data folder, or an unfinished one), or files missing or cut
-        off.
+            off.
     """
     path = data_dir / MANIFEST_NAME
     if not path.is_file():

@@ -1,8 +1,8 @@
 """Load, check, name and save tokenizers.
 
 A word of more characters than `max_word_length` becomes one [UNK] in WordPiece: 100 in
-`transformers`, 200 in
-Google's code; the default here is 100, so that exported tokenizers give the ids that people expect.
+`transformers`, 200 in Google's code; the default here is 100, so that exported tokenizers give the
+ids that people expect.
 """
 
 import hashlib
@@ -53,10 +53,9 @@ def load_tokenizer(
     Args:
         path: the file or folder.
         lowercase: for a vocab.txt; by default what tokenizer_config.json says, else whether the
-        vocabulary
-            holds no ASCII capitals.
+            vocabulary holds no ASCII capitals.
         strip_accents: for a vocab.txt; by default what tokenizer_config.json says, else as
-        `lowercase`.
+            `lowercase`.
         max_word_length: for a vocab.txt; characters.
 
     Returns:
@@ -64,8 +63,7 @@ def load_tokenizer(
 
     Raises:
         UserError: not there, damaged, a special token missing, tokens repeated, or a setting that
-        this kind
-            of file decides itself.
+            this kind of file decides itself.
     """
     file, config = _locate(path)
     if file.suffix == ".json":
@@ -227,8 +225,7 @@ def save_tokenizer(
         folder: made when it is not there.
         model_max_length: tokens, [CLS] and [SEP] included.
         model_input_names: what the tokenizer hands to the model; leave out `token_type_ids` for a
-        body
-            without segments.
+            body without segments.
     """
     folder.mkdir(parents=True, exist_ok=True)
     plain = Tokenizer.from_str(tokenizer.to_str())

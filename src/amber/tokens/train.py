@@ -1,16 +1,13 @@
 """Train a tokenizer; the same text gives the same tokenizer, bit for bit.
 
-The trainers of the `tokenizers` library number new pieces in the order of a hash map, which
-differs from
-process to process. So the alphabet is counted and numbered here, and handed to its BPE trainer as
-fixed
-pieces; WordPiece is then built from the pieces that it finds. For Unigram, only the set of pieces
-is taken
-from its trainer (its scores are sums in changing order); the scores are counted again here.
+The trainers of the `tokenizers` library number new pieces in the order of a hash map, which differs
+from process to process. So the alphabet is counted and numbered here, and handed to its BPE trainer
+as fixed pieces; WordPiece is then built from the pieces that it finds. For Unigram, only the set of
+pieces is taken from its trainer (its scores are sums in changing order); the scores are counted
+again here.
 
 The alphabet holds the most frequent characters that cover 99.95 % of the text, always; and further
-ones
-with at least `min_frequency` occurrences as long as the alphabet's pieces fill no more than an
+ones with at least `min_frequency` occurrences as long as the alphabet's pieces fill no more than an
 eighth of the vocabulary.
 """
 
@@ -54,7 +51,7 @@ def train_tokenizer(
     Args:
         texts: the documents; their order changes nothing.
         kind: WordPiece as in BERT, Unigram as in SentencePiece, or byte-level BPE (which has no
-        [UNK]).
+            [UNK]).
         vocab_size: tokens, the five special ones included.
         lowercase: fold case.
         strip_accents: drop combining marks; harmful in scripts that write vowels as marks.
@@ -151,8 +148,8 @@ def _check_size(needed: int, vocab_size: int, num_characters: int) -> None:
     if needed > vocab_size:
         raise UserError(
             f"vocab_size is {vocab_size}, but the alphabet of this text ({num_characters} "
-            "characters, "
-            f"{needed} tokens with the special ones) does not fit: set it to {needed} or more"
+            f"characters, {needed} tokens with the special ones) does not fit: set it to {needed} "
+            "or more"
         )
 
 

@@ -41,8 +41,7 @@ def unk_by_script(tokenizer: Tokenizer, texts: Sequence[str]) -> dict[str, dict[
 
     Returns:
         Script -> `tokens`, `unk` and `unk_fraction`, the most frequent script first. One [UNK] of
-        WordPiece stands
-        for a whole word.
+        WordPiece stands for a whole word.
     """
     unk = special_ids(tokenizer).unk
     tokens: Counter[str] = Counter()
