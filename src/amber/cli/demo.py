@@ -141,8 +141,8 @@ def result_rows(
 ) -> list[tuple[str, str]]:
     """Say in a line each what was trained, on what, how long, and what it learned."""
     main = settings.model.resolved(manifest.vocab_size)
-    helper = generator_shape(main, settings.generator)
-    sizes = parameter_counts(main, helper, objective="rtd")
+    generator = generator_shape(main, settings.generator)
+    sizes = parameter_counts(main, generator, objective="rtd")
     before, after = summary.before, summary.after
     return [
         (
@@ -153,7 +153,7 @@ def result_rows(
         (
             "networks",
             f"discriminator {main.num_hidden_layers} layers x {main.hidden_size}, generator "
-            f"{helper.num_hidden_layers} x {helper.hidden_size}; "
+            f"{generator.num_hidden_layers} x {generator.hidden_size}; "
             f"{short_number(sum(sizes.values()))} parameters",
         ),
         (
