@@ -252,6 +252,9 @@ def test_training_starts_from_a_checkpoint(tiny_run: PretrainConfig):
     checkpoint = tiny_run.out / "checkpoints" / "step-20"
     again = replace(second(tiny_run), init=checkpoint)
     assert pretrain(again, show=ignore).before == first.after
+    other = replace(again, out=again.out / "b", model=replace(again.model, rope_theta=50.0))
+    with pytest.raises(UserError, match="step-20: its rope_theta is 10000.0"):
+        pretrain(other, show=ignore)
 
 
 def test_weights_of_another_tokenizer_or_with_other_settings_are_refused(

@@ -52,7 +52,7 @@ def open_source(
     if shards.num_tokens == 0:
         raise UserError(
             f"{shards.data_dir}: the split {shards.split} holds no tokens: prepare the text with a "
-            "held-out fraction above 0 and below 1"
+            "held-out fraction above 0 and at most 0.5"
         )
     layout = index_examples(shards.offsets, length=length, pair_fraction=pair_fraction, seed=seed)
     return Source(shards=shards, layout=layout, special=special, seed=seed, multiple=multiple)

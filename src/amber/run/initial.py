@@ -1,6 +1,8 @@
 """Start from trained weights: those of a model folder, of a run that holds two, of a checkpoint."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -42,8 +44,9 @@ def load_initial_weights(
     """
     if (path / STATE).is_file():
         check(path)
-        saved = read_toml(path.parent.parent / "config.toml").get("tokenizer_fingerprint")
-        check_tokenizer(str(saved), tokenizer_fingerprint, where=path)
+        saved = read_toml(path.parent.parent / "config.toml")
+        check_tokenizer(str(saved.get("tokenizer_fingerprint")), tokenizer_fingerprint, where=path)
+        check_unseen(saved.get("model", {}), model.encoder.config, where=path)
         load_weights(path / WEIGHTS, model)
         return []
     main = next((path / n for n in ("discriminator", "encoder") if (path / n).is_dir()), path)
@@ -61,7 +64,9 @@ def load_initial_weights(
         return [*notes, f"{path}: has no generator folder; the generator's layers start at random"]
     generator, mlm_head = load_generator(folder)
     check_tokenizer(fingerprint(load_tokenizer(folder)), tokenizer_fingerprint, where=folder)
-    if not generator.embeddings.table.equal(encoder.embeddings.table):
+    tables = dict(encoder.embeddings.named_parameters())
+    others = dict(generator.embeddings.named_parameters())
+    if tables.keys() != others.keys() or any(not others[n].equal(tables[n]) for n in tables):
         raise UserError(
             f"{folder}: has other tables than {main}, but the two networks share theirs here: "
             "start from one of the two folders alone"
@@ -90,17 +95,25 @@ def copy_encoder(source: Encoder, target: Encoder, *, where: Path) -> None:
     Raises:
         UserError: a setting, a name or a shape differs.
     """
-    there: EncoderConfig = source.config
-    here: EncoderConfig = target.config
+    there = {name: getattr(source.config, name) for name in UNSEEN}
+    check_unseen(there, target.config, where=where)
+    copy_weights(source, target, where=where)
+
+
+def check_unseen(there: Mapping[str, Any], here: EncoderConfig, *, where: Path) -> None:
+    """Compare the settings that the shapes do not show.
+
+    Raises:
+        UserError: one differs.
+    """
     for name in UNSEEN:
         if name == "rope_theta" and here.body == "bert":
             continue
-        if getattr(there, name) != getattr(here, name):
+        if there.get(name) != getattr(here, name):
             raise UserError(
-                f"{where}: its {name} is {getattr(there, name)}, model.{name} is "
+                f"{where}: its {name} is {there.get(name)}, model.{name} is "
                 f"{getattr(here, name)}: set it to the same"
             )
-    copy_weights(source, target, where=where)
 
 
 def copy_head(

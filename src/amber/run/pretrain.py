@@ -194,7 +194,7 @@ def train(run: Run, state: TrainState, log: Log | None, stop: StopRequest) -> di
         run.train, config.batch, first_step=state.step, rank=rank, num_ranks=num_ranks
     )
     run.model.train()
-    measured_step, saved_step = -1, -1
+    measured_step, saved_step = -1, state.step if config.resume else -1
     while progress_of(state, run) < 1.0 and not stop.is_agreed(process):
         before, start = replace(state), time.perf_counter()
         is_logged = (state.step + 1) % config.log.every_steps == 0
