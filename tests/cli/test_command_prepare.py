@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -64,6 +65,27 @@ def test_the_closing_table_says_what_was_kept_dropped_and_unknown(tmp_path):
     ):
         assert row in rows
     assert not any("empty" in row for row in rows)  # nothing to say about none
+
+
+def test_the_closing_table_says_who_cut_the_words_and_how_well_they_fit(tmp_path):
+    counts = MANIFEST.counts | {"chinese_words": 3400, "chinese_words_as_tokens": 12}
+    for words, expected in (
+        ("none", []),
+        ("tokenizer", ["words of the tokenizer; a Chinese character is one"]),
+        (
+            "jieba",
+            [
+                "words of the tokenizer, and 3,400 of Chinese by jieba",
+                "as single tokens 12 of these, crossed by a token",
+            ],
+        ),
+    ):
+        file = io.StringIO()
+        manifest = replace(MANIFEST, words=words, counts=counts)
+        config = PrepareConfig(text=("a.txt",), out=tmp_path)
+        show_manifest(manifest, config, Console(file=file, width=200), seconds=20.0)
+        rows = [" ".join(line.split()) for line in file.getvalue().splitlines()]
+        assert [row for row in rows if "words" in row or "single tokens" in row] == expected
 
 
 def test_the_progress_names_the_share_the_rate_and_the_rest():

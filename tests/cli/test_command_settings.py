@@ -7,6 +7,7 @@ from amber.cli.flops import FlopsConfig
 from amber.cli.settings import resolve
 from amber.config import to_dict, to_toml
 from amber.errors import UserError
+from amber.optim.config import OptimConfig
 from amber.run.config import BudgetConfig, Preset, PretrainConfig
 from amber.tokens.config import PrepareConfig
 
@@ -165,7 +166,13 @@ def test_a_setting_given_without_effect_is_refused(toml, name, value, idle, usef
     with pytest.raises(UserError, match=f"f.toml: optim.{name} has no effect while optim."):
         settings({"optim": idle}, path)
     assert getattr(settings({"optim": useful}, path).optim, name) == value
-    assert settings({"optim": idle}).optim.muon_learning_rate == 0.01  # the preset's: not given
+    assert getattr(settings({"optim": idle}).optim, name) == getattr(OptimConfig(), name)
+
+
+def test_the_longest_ngram_has_no_effect_on_single_words():
+    with pytest.raises(UserError, match="mask.max_ngram has no effect while mask.unit is word"):
+        settings({"mask": {"max_ngram": 4, "unit": "word"}})
+    assert settings({"mask": {"max_ngram": 4, "unit": "ngram"}}).mask.max_ngram == 4
 
 
 def test_the_file_of_a_run_may_hold_settings_without_effect(tmp_path):

@@ -1,12 +1,16 @@
 import io
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from amber.cli.method import noise_words
 from amber.cli.output import duration, short_number
 from amber.cli.pretrain import loading_lines, show_summary
 from amber.cli.progress import Clock, Progress, event_line
+from amber.electra.config import NoiseConfig
 from amber.model.config import EncoderConfig
 from amber.run.config import BudgetConfig, PretrainConfig
 from amber.run.log import Event
@@ -34,10 +38,15 @@ START = {
 }
 
 
-def shown(*events, is_terminal=False):
+def changed(**settings):
+    """The settings of another method."""
+    return replace(CONFIG, **settings)
+
+
+def shown(*events, is_terminal=False, config=CONFIG):
     file = io.StringIO()
     console = Console(file=file, width=80, force_terminal=is_terminal, highlight=False)
-    with Progress(console, CONFIG) as progress:
+    with Progress(console, config) as progress:
         for event in events:
             progress.show(event)
     return file.getvalue()
@@ -71,13 +80,13 @@ def test_the_start_names_sizes_data_padding_entropy_and_place():
 
 def test_a_plain_line_has_a_fixed_order_and_at_most_120_columns():
     values = METRICS | {"tokens_per_second": 123_456.0}
-    line = event_line(event("train", 99_999, 0.25, values), time_left=44_000.0)
+    line = event_line(event("train", 99_999, 0.25, values), CONFIG, time_left=44_000.0)
     assert line == (
         "train     step 99,999  25.0%  mlm 9.346  rtd 0.6931  replaced 14.5%  auc 0.812  "
         "majority 85.5%  123k tok/s  12h13m left"
     )
     assert len(line) <= 120
-    held_out = event_line(event("held_out", 1_000_000, 1.0, METRICS))
+    held_out = event_line(event("held_out", 1_000_000, 1.0, METRICS), CONFIG)
     assert held_out.startswith("held-out  step 1,000,000  100.0%  mlm 9.346  rtd 0.6931  ")
     assert held_out.endswith("auc 0.812  accuracy 90.0%  majority 85.5%")
     assert len(held_out) <= 120
@@ -143,29 +152,146 @@ def summary(**changes):
     return Summary(**(values | changes))
 
 
-def closing(of):
-    file = io.StringIO()
-    show_summary(of, CONFIG, Console(file=file, width=120))
-    return file.getvalue()
+@pytest.fixture
+def closing(tmp_path):
+    """What is printed at the end, where the data has two tokens of equal frequency."""
+    np.save(tmp_path / "token_counts.npy", np.array([5, 5]))
+
+    def closed(of, **settings):
+        file = io.StringIO()
+        config = changed(data=tmp_path, **settings)
+        show_summary(of, config, Console(file=file, width=120))
+        return file.getvalue()
+
+    return closed
 
 
-def test_the_end_compares_before_and_after_and_says_how_to_load_the_model():
+def test_the_end_compares_with_a_baseline_and_says_how_to_load_the_model(closing):
     out = closing(summary())
-    assert ["RTD", "AUC", "0.812", "0.910"] in [line.split() for line in out.splitlines()]
+    rows = [line.split() for line in out.splitlines()]
+    assert ["RTD", "AUC", "0.812", "0.910", "0.500"] in rows
+    assert ["RTD", "accuracy", "90.0%", "90.0%", "85.5%"] in rows
+    assert ["MLM", "loss,", "nats", "9.346", "9.346", "5.400"] in rows
     assert "done: 10 steps, 1k tokens, 1e+12 FLOPs, 1m01s" in out
     assert 'AutoModelForTokenClassification.from_pretrained("o/discriminator")' in out
+    assert 'always saying "original"' in out
 
 
-def test_a_stopped_run_says_how_to_go_on():
+def test_the_end_of_two_stages_has_no_first_values_of_the_second(closing):
+    out = closing(summary(before={"masked_lm_loss": 9.5}), algorithm="two_stage")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["RTD", "AUC", "0.910", "0.500"] in rows
+    assert ["MLM", "loss,", "nats", "9.500", "9.346", "5.400"] in rows
+
+
+def test_the_end_of_an_encoder_that_names_tokens(closing):
+    named = {
+        "sampled_masked_lm_accuracy": 0.25,
+        "encoder_lm_loss": 1.2,
+        "encoder_lm_accuracy": 0.5,
+        "replaced_fraction": 0.0,
+    }
+    copying = named | {"majority_accuracy": 0.9, "disc_auc": 0.6, "disc_accuracy": 0.95}
+    settings = {"before": copying, "after": copying, "models": ["o/encoder"]}
+    out = closing(summary(**settings), objective="all_tokens_mlm")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["naming", "loss,", "nats", "1.200", "1.200", "0.000"] in rows  # nothing differs
+    assert ["named", "right", "50.0%", "50.0%", "25.0%"] in rows  # copying names these
+    assert "copying every token" in out
+    assert "# transformers has no copy gate" in out
+    settings |= {"before": named, "after": named}
+    out = closing(summary(**settings), objective="replace_mlm")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["naming", "loss,", "nats", "1.200", "1.200", "5.400"] in rows
+    assert ["named", "right", "50.0%", "50.0%", "50.0%"] in rows  # the most frequent token
+
+
+def test_the_end_of_electric_names_its_parts(closing):
+    electric = {"objective": "electric", "noise": NoiseConfig(source="two_tower")}
+    out = closing(summary(models=["o/towers", "o/encoder"]), **electric)
+    assert "towers' loss, nats" in out
+    assert "NCE AUC" in out
+    assert 'always saying "data"' in out
+    assert "model: o/towers (transformers has no class for it)" in out
+    assert "# transformers has no class for energies" in out
+
+
+def test_a_stopped_run_says_how_to_go_on(closing):
     out = closing(summary(is_done=False, after={}, signal_number=2))
     assert "to go on: amber pretrain --out o --resume" in out
     assert "done" not in out
 
 
 def test_each_body_and_objective_is_loaded_with_its_class():
-    bert = PretrainConfig(
-        data=Path("d"), out=Path("o"), model=EncoderConfig(body="bert", type_vocab_size=2)
-    )
+    bert = changed(model=EncoderConfig(body="bert", type_vocab_size=2))
+    mlm = changed(objective="mlm")
     assert "AutoModelForPreTraining" in loading_lines("o/discriminator", bert)[0]
     assert "AutoModelForTokenClassification" in loading_lines("o/discriminator", CONFIG)[0]
-    assert "AutoModelForMaskedLM" in loading_lines("o/encoder", CONFIG)[0]
+    assert "AutoModelForMaskedLM" in loading_lines("o/encoder", mlm)[0]
+
+
+def test_two_stages_say_which_one_it_is():
+    config = changed(algorithm="two_stage")
+    first = event_line(event("train", 1, 0.1, {"masked_lm_loss": 9.5}), config)
+    assert first == "train     step 1  10.0%  stage 1 of 2  mlm 9.500"
+    assert "stage 2 of 2  mlm 9.346  rtd" in event_line(event("train", 9, 0.9, METRICS), config)
+    assert "stage" not in event_line(event("train", 9, 0.9, METRICS), CONFIG)
+
+
+def test_lines_name_the_metrics_of_each_objective():
+    electric = changed(objective="electric", noise=NoiseConfig(source="two_tower"))
+    assert "towers 9.346  nce 0.6931" in event_line(event("train", 1, 0.1, METRICS), electric)
+    naming = {"encoder_lm_loss": 1.25, "encoder_lm_accuracy": 0.5, "disc_auc": 0.75}
+    copying = changed(objective="all_tokens_mlm")
+    held_out = event_line(event("held_out", 1, 0.1, naming), copying)
+    assert held_out.endswith("naming 1.250  named 50.0%  gate auc 0.750")
+    assert "named" not in event_line(event("train", 1, 0.1, naming), copying)
+    fooled = {"generator_reward": 0.7}
+    adversarial = changed(algorithm="adversarial")
+    assert event_line(event("train", 1, 0.1, fooled), adversarial).endswith("reward 0.700")
+
+
+def test_the_majority_is_that_of_the_more_frequent_answer():
+    line = event_line(event("held_out", 1, 0.1, {"majority_accuracy": 0.25}), CONFIG)
+    assert line.endswith("majority 75.0%")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "replacements from a generator; both learn in every step"),
+        ({"objective": "mlm"}, ""),
+        ({"noise": NoiseConfig(source="unigram")}, "replacements from token frequencies"),
+        (
+            {"noise": NoiseConfig(temperature=0.7, top_k=5, top_p=0.9, forbid_original=True)},
+            "replacements from a generator, temperature 0.7, top 5, top 90%, never the original; "
+            "both learn in every step",
+        ),
+        (
+            {
+                "noise": NoiseConfig(
+                    source="frozen", checkpoint=Path("m"), temperature=2.0, final_temperature=1.0
+                )
+            },
+            "replacements from a frozen model (m), temperature 2 to 1",
+        ),
+        (
+            {"algorithm": "two_stage", "switch_fraction": 0.25},
+            "replacements from a generator; it learns for 25% of the budget, then the main encoder",
+        ),
+    ],
+)
+def test_the_noise_and_the_algorithm_are_told_in_words(settings, words):
+    config = changed(**settings)
+    assert noise_words(config) == words
+    start = shown(event("start", 0, 0.0, START), config=config)
+    assert (f"noise     {words}" in start) if words else ("noise" not in start)
+
+
+def test_the_start_counts_the_networks_that_there_are():
+    for source, words in (
+        ("two_tower", "303k with the heads and the towers\n"),
+        ("uniform", "303k with the heads\n"),
+    ):
+        config = changed(noise=NoiseConfig(source=source))
+        assert words in shown(event("start", 0, 0.0, START), config=config)

@@ -16,12 +16,11 @@ from transformers import (
 
 from amber.cost.flops import (
     Cost,
-    Objective,
-    flops_per_token,
     matched_steps,
     total,
     training_flops_per_sequence,
 )
+from amber.cost.method import Objective, Source
 from amber.cost.paper import mlm_step_flops, narrower, rtd_step_flops
 from amber.cost.published import BASE, SMALL
 from amber.model.config import EncoderConfig
@@ -59,7 +58,9 @@ def forward_counts(costs: dict[str, Cost]) -> dict[str, int]:
 
 
 def test_a_tiny_discriminator_counted_by_hand():
-    costs = training_flops_per_sequence(PAIR, None, length=3, num_masked=1, objective="rtd")
+    costs = training_flops_per_sequence(
+        PAIR, None, length=3, num_masked=1, objective="rtd", source="unigram"
+    )
     assert forward_counts(costs) == {
         "discriminator: attention projections": 3 * 4 * 8,  # 4 matrices of 2 x 2
         "discriminator: attention scores": 3 * 2 * 12,  # 3 scores, then a sum of 3 values
@@ -83,51 +84,10 @@ def test_a_tiny_masked_language_model_counted_by_hand():
 
 def test_the_gated_feed_forward_layer_has_three_matrices():
     config = replace(PAIR, body="modern", type_vocab_size=0)
-    costs = training_flops_per_sequence(config, None, length=3, num_masked=1, objective="rtd")
+    costs = training_flops_per_sequence(
+        config, None, length=3, num_masked=1, objective="rtd", source="unigram"
+    )
     assert costs["discriminator: feed-forward"].forward == 3 * 3 * 12
-
-
-def test_a_generator_adds_its_own_parts_and_its_head():
-    alone = training_flops_per_sequence(PAIR, None, length=3, num_masked=1, objective="rtd")
-    both = training_flops_per_sequence(PAIR, PAIR, length=3, num_masked=1, objective="rtd")
-    assert {name: cost for name, cost in both.items() if name in alone} == alone
-    assert both["generator: MLM head"].forward == 8 + 20
-    assert total(both).forward == 276 + 240 + 28
-
-
-@pytest.mark.parametrize("rule", ["standard", "paper"])
-def test_a_frozen_generator_costs_its_forward_pass(rule):
-    trained, frozen = (
-        training_flops_per_sequence(
-            PAIR, PAIR, length=32, num_masked=5, objective="rtd", rule=rule, is_generator_frozen=f
-        )
-        for f in (False, True)
-    )
-    assert total(trained).forward == total(frozen).forward
-    for name, cost in frozen.items():
-        is_frozen = cost.network == "generator"
-        assert cost.train == (cost.forward if is_frozen else trained[name].train)
-
-
-def test_a_generator_without_a_task_is_refused():
-    with pytest.raises(ValueError, match="mlm objective has no generator"):
-        training_flops_per_sequence(PAIR, PAIR, length=3, num_masked=1, objective="mlm")
-
-
-@pytest.mark.parametrize("generator", [PAIR, None])
-def test_the_three_numbers_give_the_cost_of_each_sequence_at_its_own_length(generator):
-    objective = "rtd" if generator else "mlm"
-    cost = flops_per_token(TINY, generator, objective=objective)
-    sequences = [(16, 2), (7, 1), (3, 1)]  # length, masked
-    expected = sum(
-        total(
-            training_flops_per_sequence(
-                TINY, generator, length=length, num_masked=num_masked, objective=objective
-            )
-        ).train
-        for length, num_masked in sequences
-    )
-    assert cost.total(num_tokens=26, squares=256 + 49 + 9, num_masked=4) == expected
 
 
 def test_the_paper_rule_by_part_adds_up_to_the_papers_step():
@@ -200,9 +160,10 @@ def counted(model: nn.Module) -> tuple[int, int]:
 
 def expected(config: EncoderConfig, objective: Objective) -> tuple[int, int]:
     # The library scores the vocabulary at every position: all of them are "masked" here.
+    source: Source = "generator" if objective == "mlm" else "unigram"
     cost = total(
         training_flops_per_sequence(
-            config, None, length=LENGTH, num_masked=LENGTH, objective=objective
+            config, None, length=LENGTH, num_masked=LENGTH, objective=objective, source=source
         )
     )
     return BATCH * cost.forward, BATCH * cost.train

@@ -14,11 +14,12 @@ from amber.tokens.writer import SplitWriter
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 
 
-def write_split(folder: Path, lengths: list[int]) -> Shards:
-    """Write documents of these lengths into files of about 1000 tokens."""
+def write_split(folder: Path, lengths: list[int], *, has_words: bool = False) -> Shards:
+    """Write documents of these lengths into files of about 1000 tokens; even ones start a word."""
     vocab_size = sum(lengths) + 10
-    writer = SplitWriter(folder, "train", vocab_size, file_bytes=2000)
-    writer.add(np.arange(10, vocab_size), np.array(lengths, dtype=np.int64))
+    writer = SplitWriter(folder, "train", vocab_size, file_bytes=2000, has_words=has_words)
+    ids = np.arange(10, vocab_size)
+    writer.add(ids, np.array(lengths, dtype=np.int64), ids % 2 == 0)
     writer.close()
     size = SplitSize(num_documents=len(lengths), num_tokens=sum(lengths), files=tuple(writer.files))
     manifest = Manifest(
@@ -39,6 +40,7 @@ def write_split(folder: Path, lengths: list[int]) -> Shards:
         skipped_files=[],
         notes=[],
         files={},
+        words="tokenizer" if has_words else "none",
     )
     return Shards(folder, "train", manifest)
 
@@ -55,17 +57,19 @@ def make_source(tmp_path: Path) -> Callable[..., Source]:
         pair_fraction: float = 0.0,
         seed: int = 0,
         multiple: int = 8,
+        with_words: bool = False,
     ) -> Source:
         folder = tmp_path / f"split-{len(made)}"
         folder.mkdir()
         made.append(folder)
         return open_source(
-            write_split(folder, lengths),
+            write_split(folder, lengths, has_words=with_words),
             SPECIAL,
             length=length,
             pair_fraction=pair_fraction,
             seed=seed,
             multiple=multiple,
+            with_words=with_words,
         )
 
     return make

@@ -23,6 +23,7 @@ def read(source: Source, examples: list[int], *, multiple: int = 8, epoch: int =
         epochs=np.full_like(numbers, epoch),
         seed=source.seed,
         multiple=multiple,
+        with_words=source.with_words,
     )
 
 
@@ -46,6 +47,27 @@ def test_a_pair_row_has_two_segments_and_two_separators(make_source: Callable[..
     ]
     assert batch.token_type_ids.tolist() == [[0, 0, 0, 1, 1, 0, 0, 0], [0] * 8]
     assert batch.attention_mask.sum(dim=1).tolist() == [5, 3]
+
+
+def test_words_start_where_the_data_says_and_at_special_tokens(make_source: Callable[..., Source]):
+    batch = read(make_source([3, 5], with_words=True), [1, 0])
+    assert batch.is_word_start is not None
+    yes, no = True, False
+    assert batch.is_word_start.tolist() == [
+        [yes, no, yes, no, yes, no, yes, yes],  # [CLS] 13 14 15 16 17 [SEP] [PAD]
+        [yes, yes, no, yes, yes, yes, yes, yes],  # [CLS] 10 11 12 [SEP] [PAD] ...
+    ]
+    assert read(make_source([3, 5]), [1, 0]).is_word_start is None
+
+
+def test_words_of_a_pair_stay_with_their_tokens(make_source: Callable[..., Source]):
+    for length, lengths in ((8, [2, 1, 5]), (32, [29, 28, 13])):
+        source = make_source(lengths, length=length, pair_fraction=1.0, with_words=True)
+        batch = read(source, [0, 1, 2])
+        is_text = batch.input_ids >= 10
+        assert batch.is_word_start is not None
+        assert torch.equal(batch.is_word_start[is_text], batch.input_ids[is_text] % 2 == 0)
+        assert batch.is_word_start[~is_text].all()
 
 
 def test_a_full_row_has_no_padding_in_either_layout(make_source: Callable[..., Source]):
@@ -86,11 +108,11 @@ def test_the_width_changes_neither_text_nor_noise(make_source: Callable[..., Sou
     assert not wide.attention_mask[:, width:].any()
 
 
-def test_the_four_parts_of_the_noise_are_the_four_streams(make_source: Callable[..., Source]):
+def test_the_parts_of_the_noise_are_the_streams(make_source: Callable[..., Source]):
     source = make_source([3, 5], seed=9)
     batch = read(source, [1, 0], epoch=2)
     epochs, examples = np.array([2, 2]), np.array([1, 0])
-    streams = (noise.CHOOSE, noise.TREAT, noise.RANDOM_TOKEN, noise.SAMPLE)
+    streams = (noise.CHOOSE, noise.TREAT, noise.RANDOM_TOKEN, noise.SAMPLE, noise.NGRAM)
     for part, stream in zip(batch.noise, streams, strict=True):
         assert np.array_equal(part.numpy(), noise.uniforms(9, stream, epochs, examples, 8))
 
@@ -101,11 +123,17 @@ def test_an_empty_batch_is_one_row_of_padding(make_source: Callable[..., Source]
     assert not batch.attention_mask.any()
     assert batch.examples.tolist() == [-1]
     assert batch.is_padded
+    assert batch.is_word_start is None
+    with_words = empty_batch(make_source([3]).special, width=8, with_words=True)
+    assert with_words.is_word_start is not None
+    assert with_words.is_word_start.tolist() == [[True] * 8]
+    assert batch.noise.shape == read(make_source([3]), [0]).noise.shape
 
 
 def test_a_copy_to_a_device_keeps_everything(make_source: Callable[..., Source]):
-    batch = read(make_source([6]), [0])
+    batch = read(make_source([6], with_words=True), [0])
     copy = batch.to(torch.device("cpu"))
-    for name in ("input_ids", "attention_mask", "token_type_ids", "noise", "examples"):
+    names = ("input_ids", "attention_mask", "token_type_ids", "noise", "examples", "is_word_start")
+    for name in names:
         assert torch.equal(getattr(copy, name), getattr(batch, name))
     assert copy.is_padded is batch.is_padded

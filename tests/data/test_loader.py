@@ -165,6 +165,31 @@ def test_a_split_without_tokens_is_refused(make_source: Callable[..., Source]):
     )
 
 
+def test_batches_of_a_source_with_words_have_words(make_source: Callable[..., Source]):
+    source = make_source(MIXED, with_words=True)
+    shares = step(source, 0, 10, micro=1, ranks=4)  # one of them is a row of padding
+    for batch in itertools.chain(
+        *shares, held_out_batches(source, num_examples=9, batch_size=4), step(source, 1, 8)[0]
+    ):
+        assert batch.is_word_start is not None
+        is_text = batch.input_ids >= 10
+        assert torch.equal(batch.is_word_start, ~is_text | (batch.input_ids % 2 == 0))
+    assert all(batch.is_word_start is None for batch in step(make_source(MIXED), 0, 10)[0])
+
+
+def test_data_without_words_is_refused_where_they_are_needed(make_source: Callable[..., Source]):
+    source = make_source([3])
+    with pytest.raises(UserError, match="does not say where words begin: .* prepare --words"):
+        open_source(
+            source.shards,
+            source.special,
+            length=8,
+            pair_fraction=0.0,
+            seed=0,
+            with_words=True,
+        )
+
+
 def test_impossible_batch_settings_are_refused():
     for name, value in (
         ("size", 0),

@@ -21,8 +21,8 @@ def many_rows(lengths: list[int], width: int = 128) -> Batch:
     """Rows whose noise comes from amber's own numbers."""
     batch = make_batch([min(length, 64) for length in lengths], width=64)
     examples = np.arange(len(lengths))
-    streams = (noise.CHOOSE, noise.TREAT, noise.RANDOM_TOKEN, noise.SAMPLE)
-    numbers = [noise.uniforms(0, s, np.zeros_like(examples), examples, width) for s in streams]
+    epochs = np.zeros_like(examples)
+    numbers = [noise.uniforms(0, s, epochs, examples, width) for s in noise.BATCH_STREAMS]
     real = torch.arange(width) < torch.tensor(lengths).unsqueeze(1)
     ids = torch.where(real, 7, PAD)
     ids[:, 0] = CLS
@@ -171,7 +171,7 @@ def test_the_positions_with_the_smallest_numbers_are_chosen():
 
 def test_the_treatment_of_each_position_by_hand():
     ids = torch.tensor([[CLS, 11, 12, 13, SEP]])
-    numbers = torch.zeros(4, 1, 5)
+    numbers = torch.zeros(5, 1, 5)
     numbers[1, 0] = torch.tensor([0.0, 0.19, 0.2, 0.5, 0.0])  # keep, random, [MASK]
     numbers[2, 0] = 0.9999999
     masked = mask(
@@ -183,6 +183,13 @@ def test_the_treatment_of_each_position_by_hand():
         ordinary_ids=ORDINARY,
     )
     assert masked.input_ids.tolist() == [[CLS, 11, 39, MASK, SEP]]
+
+
+def test_the_tokens_that_could_be_chosen_are_handed_on():
+    batch = make_batch([40, 9], width=64)
+    masked = hide(batch)
+    assert masked.is_maskable.sum(dim=1).tolist() == [38, 7]
+    assert not masked.is_maskable[:, 0].any()
 
 
 def test_there_are_slots_for_a_whole_row():
@@ -197,6 +204,8 @@ def test_impossible_shares_are_refused():
         ({"keep_fraction": -0.1}, "mask.keep_fraction"),
         ({"random_fraction": 1.1}, "mask.random_fraction"),
         ({"keep_fraction": 0.6, "random_fraction": 0.6}, "must not exceed 1 together"),
+        ({"max_ngram": 1}, "mask.max_ngram must be at least 2"),
+        ({"frequency_power": float("nan")}, "mask.frequency_power must be finite"),
     ):
         with pytest.raises(UserError, match=name):
             MaskConfig(**settings)

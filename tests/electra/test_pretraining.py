@@ -6,21 +6,20 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from pairs import MASK, SPECIAL, UNK, hide, make_batch, make_model
-from torch import Tensor, nn
+from pairs import (
+    MASK,
+    SPECIAL,
+    UNK,
+    gradients,
+    hide,
+    losses,
+    make_batch,
+    make_model,
+)
+from torch import nn
 
 from amber.data.batch import Batch
 from amber.electra.config import MaskConfig, NoiseConfig
-from amber.electra.pretraining import PretrainingModel
-
-Gradients = dict[str, Tensor]
-
-
-def gradients(model: PretrainingModel, loss: Tensor) -> Gradients:
-    """The gradient of every parameter that has one."""
-    model.zero_grad(set_to_none=True)
-    loss.backward(retain_graph=True)
-    return {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
 
 
 def is_own(name: str) -> bool:
@@ -46,7 +45,7 @@ def seen_by(module: nn.Module, model: nn.Module, batch: Batch) -> tuple:
 def test_the_discriminator_s_gradient_does_not_reach_the_generator(body: str):
     model, batch = make_model(body), make_batch([40, 64], width=64)
     outcome = model(batch, hide(batch))
-    found = gradients(model, 0.0 * outcome.mlm_loss + 50.0 * outcome.rtd.loss)
+    found = gradients(model, 0.0 * outcome.proposal.loss + 50.0 * outcome.answer.loss)
     own = [name for name, _ in model.named_parameters() if is_own(name)]
     assert len(own) >= 9
     assert not any(found[name].any() for name in own if name in found)
@@ -56,9 +55,9 @@ def test_the_discriminator_s_gradient_does_not_reach_the_generator(body: str):
 def test_both_losses_and_both_gradients_are_there_from_the_first_step(body: str):
     model, batch = make_model(body), make_batch([40, 64], width=64)
     outcome = model(batch, hide(batch))
-    assert outcome.mlm_loss.item() > 0
-    assert outcome.rtd.loss.item() > 0
-    found = gradients(model, outcome.mlm_loss + outcome.rtd.loss)
+    assert outcome.proposal.loss.item() > 0
+    assert outcome.answer.loss.item() > 0
+    found = gradients(model, outcome.proposal.loss + outcome.answer.loss)
     assert set(found) == {name for name, _ in model.named_parameters()}
     # a token that does not occur has no gradient, but each table has one
     assert all(gradient.any() for gradient in found.values())
@@ -67,9 +66,9 @@ def test_both_losses_and_both_gradients_are_there_from_the_first_step(body: str)
 def test_shared_tables_receive_both_gradients(body: str):
     model, batch = make_model(body), make_batch([40, 64], width=64)
     outcome = model(batch, hide(batch))
-    mlm = gradients(model, outcome.mlm_loss)
-    rtd = gradients(model, outcome.rtd.loss)
-    both = gradients(model, outcome.mlm_loss + outcome.rtd.loss)
+    mlm = gradients(model, outcome.proposal.loss)
+    rtd = gradients(model, outcome.answer.loss)
+    both = gradients(model, outcome.proposal.loss + outcome.answer.loss)
     shared = [name for name in both if is_shared(name)]
     assert len(shared) == (5 if body == "bert" else 2)  # tables and norm
     for name in shared:
@@ -83,7 +82,7 @@ def test_every_real_token_is_learned_from_though_few_are_masked(body: str):
     _, logits = seen_by(model.rtd_head, model, batch)
     logits.retain_grad()
     outcome = model(batch, hide(batch))
-    labels = outcome.rtd.is_replaced.float()
+    labels = outcome.answer.corrupted.is_replaced.float()
     real = batch.attention_mask
     F.binary_cross_entropy_with_logits(logits[real], labels[real], reduction="sum").backward()
     assert (logits.grad[real] != 0).all()
@@ -97,8 +96,10 @@ def test_the_gradient_at_every_token_is_probability_minus_label(body: str):
     outcome = model(batch, hide(batch))
     handle.remove()
     kept[0].retain_grad()
-    outcome.rtd.loss.backward()
-    expected = (kept[0].detach().sigmoid() - outcome.rtd.is_replaced.float()) * batch.attention_mask
+    outcome.answer.loss.backward()
+    expected = (
+        kept[0].detach().sigmoid() - outcome.answer.corrupted.is_replaced.float()
+    ) * batch.attention_mask
     torch.testing.assert_close(kept[0].grad, expected)
     assert int((kept[0].grad != 0).sum()) == 104  # every real token, 16 of them masked
     assert int(hide(batch).is_used.sum()) == 15
@@ -124,7 +125,7 @@ def test_the_samples_follow_from_the_fourth_part_of_the_noise():
     masked = hide(batch)
     batch.noise[:3] = 0.5  # used up by the masks
     batch.noise[3] = 0.0  # takes the first token that may be sampled: [UNK]
-    sampled = model(batch, masked).rtd.corrupted.gather(1, masked.positions)
+    sampled = model(batch, masked).answer.corrupted.input_ids.gather(1, masked.positions)
     assert (sampled[masked.is_used] == UNK).all()
 
 
@@ -132,8 +133,8 @@ def test_the_temperature_is_used():
     model, batch = make_model("modern"), make_batch([40, 64], width=64)
     masked = hide(batch)
     outcome = model(batch, masked, temperature=1e-4)  # the likeliest token, whatever the noise
-    likeliest = outcome.mlm_logits.index_fill(2, SPECIAL, -torch.inf).argmax(dim=2)
-    sampled = outcome.rtd.corrupted.gather(1, masked.positions)
+    likeliest = outcome.proposal.logits.index_fill(2, SPECIAL, -torch.inf).argmax(dim=2)
+    sampled = outcome.answer.corrupted.input_ids.gather(1, masked.positions)
     assert torch.equal(sampled[masked.is_used], likeliest[masked.is_used])
 
 
@@ -141,11 +142,13 @@ def test_the_labels_are_where_the_discriminator_s_input_differs_from_the_text(bo
     model, batch = make_model(body), make_batch([40, 64, 20], width=64)
     masked = hide(batch, MaskConfig(fraction=0.5, random_fraction=0.3))
     outcome = model(batch, masked)
-    assert torch.equal(outcome.rtd.is_replaced, outcome.rtd.corrupted != batch.input_ids)
+    assert torch.equal(
+        outcome.answer.corrupted.is_replaced, outcome.answer.corrupted.input_ids != batch.input_ids
+    )
     is_chosen = torch.zeros_like(batch.attention_mask).scatter_(1, masked.positions, masked.is_used)
-    assert not (outcome.rtd.is_replaced & ~is_chosen).any()
-    assert outcome.rtd.is_replaced.any()
-    new = outcome.rtd.corrupted[outcome.rtd.is_replaced]
+    assert not (outcome.answer.corrupted.is_replaced & ~is_chosen).any()
+    assert outcome.answer.corrupted.is_replaced.any()
+    new = outcome.answer.corrupted.input_ids[outcome.answer.corrupted.is_replaced]
     assert not torch.isin(new, SPECIAL).any()
 
 
@@ -161,15 +164,15 @@ def test_the_mlm_loss_equals_a_full_prediction_with_ignored_labels(body: str):
             chosen = masked.positions[row, masked.is_used[row]]
             labels[row, chosen] = batch.input_ids[row, chosen]
         expected = F.cross_entropy(logits, labels.flatten(), reduction="sum")
-        torch.testing.assert_close(outcome.mlm_loss, expected)
+        torch.testing.assert_close(outcome.proposal.loss, expected)
 
 
 def test_the_mlm_objective_has_one_encoder_and_no_discriminator(body: str):
     model, batch = make_model(body, objective="mlm"), make_batch([40, 64], width=64)
     outcome = model(batch, hide(batch))
     assert model.generator is model.encoder
-    assert outcome.rtd is None
-    found = gradients(model, outcome.mlm_loss)
+    assert outcome.answer is None
+    found = gradients(model, outcome.proposal.loss)
     assert set(found) == {name for name, _ in model.named_parameters()}
     assert not any(name.startswith(("generator.", "rtd_head.")) for name in found)
 
@@ -200,45 +203,25 @@ def test_padding_changes_neither_losses_nor_gradients(body: str):
     for width in (40, 64):
         batch = make_batch([40, 33, 9], width=width)
         outcome = model(batch, hide(batch))
-        found.append((outcome, gradients(model, outcome.mlm_loss + 50.0 * outcome.rtd.loss)))
+        found.append(
+            (outcome, gradients(model, outcome.proposal.loss + 50.0 * outcome.answer.loss))
+        )
     (left, left_gradients), (right, right_gradients) = found
-    assert torch.equal(left.rtd.corrupted, right.rtd.corrupted[:, :40])
-    torch.testing.assert_close(left.mlm_loss, right.mlm_loss, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(left.rtd.loss, right.rtd.loss, atol=1e-5, rtol=1e-5)
+    ids = right.answer.corrupted.input_ids
+    assert torch.equal(left.answer.corrupted.input_ids, ids[:, :40])
+    torch.testing.assert_close(losses(left), losses(right), atol=1e-5, rtol=1e-5)
     for name, gradient in left_gradients.items():
         torch.testing.assert_close(gradient, right_gradients[name], atol=2e-4, rtol=1e-4)
-
-
-def test_micro_batches_add_up_to_the_whole_batch(body: str):
-    model, whole = make_model(body), make_batch([4, 64, 30, 9], width=64)
-    outcome = model(whole, hide(whole))
-    num_masked, num_tokens = int(hide(whole).is_used.sum()), int(whole.attention_mask.sum())
-    loss = outcome.mlm_loss / num_masked + 50.0 * outcome.rtd.loss / num_tokens
-    expected = gradients(model, loss)
-    total: Gradients = {}
-    for rows in (slice(0, 1), slice(1, 4)):
-        part = Batch(
-            input_ids=whole.input_ids[rows],
-            attention_mask=whole.attention_mask[rows],
-            token_type_ids=whole.token_type_ids[rows],
-            noise=whole.noise[:, rows],
-            examples=whole.examples[rows],
-        )
-        one = model(part, hide(part))
-        found = gradients(model, one.mlm_loss / num_masked + 50.0 * one.rtd.loss / num_tokens)
-        total = {name: total.get(name, 0.0) + gradient for name, gradient in found.items()}
-    for name, gradient in expected.items():
-        torch.testing.assert_close(total[name], gradient, atol=1e-5, rtol=1e-4)
 
 
 def test_a_row_of_padding_costs_nothing_and_changes_no_gradient(body: str):
     model = make_model(body)
     empty = make_batch([0], width=8)
     outcome = model(empty, hide(empty))
-    assert outcome.mlm_loss.item() == 0.0
-    assert outcome.rtd.loss.item() == 0.0
-    assert not outcome.rtd.is_replaced.any()
-    found = gradients(model, outcome.mlm_loss + 50.0 * outcome.rtd.loss)
+    assert outcome.proposal.loss.item() == 0.0
+    assert outcome.answer.loss.item() == 0.0
+    assert not outcome.answer.corrupted.is_replaced.any()
+    found = gradients(model, outcome.proposal.loss + 50.0 * outcome.answer.loss)
     assert not any(gradient.any() for gradient in found.values())
     # all processes exchange the same gradients: none may be missing
     assert set(found) == {name for name, _ in model.named_parameters()}
@@ -258,8 +241,8 @@ def test_a_fresh_pair_guesses_nothing():
     model, batch = make_model("modern"), make_batch([64] * 8, width=64)
     outcome = model(batch, hide(batch))
     num_masked, num_tokens = int(hide(batch).is_used.sum()), 8 * 64
-    assert outcome.mlm_loss.item() / num_masked == pytest.approx(math.log(40), rel=0.15)
-    assert outcome.rtd.loss.item() / num_tokens == pytest.approx(math.log(2), rel=0.3)
+    assert outcome.proposal.loss.item() / num_masked == pytest.approx(math.log(40), rel=0.15)
+    assert outcome.answer.loss.item() / num_tokens == pytest.approx(math.log(2), rel=0.3)
 
 
 def test_segments_reach_both_networks():

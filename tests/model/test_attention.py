@@ -65,6 +65,61 @@ def test_a_row_without_any_real_token_looks_at_all(dtype: torch.dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_to_the_left_equals_torch_s_causal_attention(dtype: torch.dtype):
+    qkv, same = heads(seed=5, dtype=dtype), heads(seed=5, dtype=dtype)
+    output = attend(*qkv, None, direction="left")
+    expected = F.scaled_dot_product_attention(*same, is_causal=True)
+    output.float().sin().sum().backward()
+    expected.float().sin().sum().backward()
+    # bfloat16 keeps 8 bits: see above
+    tolerance = {"atol": 0.02, "rtol": 0.02} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(output, expected, **tolerance)
+    gradients = [[x.grad for x in part] for part in (qkv, same)]
+    torch.testing.assert_close(*gradients, **tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_to_the_right_is_that_to_the_left_backwards(dtype: torch.dtype):
+    qkv = [x.detach() for x in heads(seed=6, dtype=dtype)]
+    found = attend(*qkv, None, direction="right")
+    expected = attend(*[x.flip(2) for x in qkv], None, direction="left").flip(2)
+    tolerance = {"atol": 0.02, "rtol": 0.02} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(found, expected, **tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("direction", ["left", "right"])
+def test_one_sided_attention_passes_over_padding(dtype: torch.dtype, direction: str):
+    query, key, value = (x.detach() for x in heads(seed=7, dtype=dtype))
+    found = attend(query, key, value, MASK, direction=direction)
+    tolerance = {"atol": 0.02, "rtol": 0.02} if dtype == torch.bfloat16 else {}
+    for row, length in enumerate((7, 4)):
+        for t in range(length):
+            side = slice(0, t + 1) if direction == "left" else slice(t, length)
+            one = (row, slice(None), slice(t, t + 1))
+            scores = query[one] @ key[row, :, side].transpose(1, 2) / 2.0  # 4 ** 0.5
+            expected = scores.softmax(-1) @ value[row, :, side]
+            torch.testing.assert_close(found[one], expected, **tolerance)
+    assert found.isfinite().all()
+    if direction == "right":  # padding sees no real token there: it looks at itself
+        torch.testing.assert_close(found[1, :, 4:], value[1, :, 4:])
+    key[1, :, 4:], value[1, :, 4:] = 50.0, -50.0
+    again = attend(query, key, value, MASK, direction=direction)
+    assert again[0].equal(found[0])
+    assert again[1, :, :4].equal(found[1, :, :4])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("direction", ["left", "right"])
+def test_a_row_without_any_real_token_is_finite_on_one_side_too(dtype: torch.dtype, direction: str):
+    qkv = heads(seed=4, dtype=dtype)
+    output = attend(*qkv, torch.zeros_like(MASK), direction=direction)
+    output.float().sum().backward()
+    assert output.isfinite().all()
+    assert all(x.grad.isfinite().all() for x in qkv)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_dropout_keeps_the_expected_value(dtype: torch.dtype):
     torch.manual_seed(0)
     shape = (64, 1, 16, 4)

@@ -1,14 +1,19 @@
 """Steps against plain arithmetic; which weights are decayed, and by whom they are moved."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from amber.electra.config import GeneratorConfig, generator_shape
+from amber.electra.config import GeneratorConfig, Method, NoiseConfig, generator_shape
 from amber.electra.pretraining import PretrainingModel
 from amber.model.config import EncoderConfig
+from amber.model.embeddings import Embeddings
+from amber.model.encoder import Encoder
+from amber.model.heads import MLMHead
 from amber.optim.config import OptimConfig
 from amber.optim.optimizer import build_optimizers, set_rates, split_parameters
 
@@ -29,8 +34,9 @@ def toy() -> nn.Module:
     return model
 
 
-def pair(body: str = "bert") -> PretrainingModel:
-    """A tiny pair whose generator shares the tables."""
+def pair(body: str = "bert", **choices: Any) -> PretrainingModel:
+    """A tiny pair whose generator shares the tables, unless Method's `choices` say otherwise."""
+    method = Method(**choices)
     shape = EncoderConfig(
         body=body,
         vocab_size=30,
@@ -41,10 +47,18 @@ def pair(body: str = "bert") -> PretrainingModel:
         embedding_size=8,
         type_vocab_size=2 if body == "bert" else 0,
     )
+    generator, frozen = None, None
+    if method.is_generator_trained:
+        generator = generator_shape(shape, GeneratorConfig(depth_fraction=0.5))
+    elif method.has_network:
+        frozen = Encoder(shape, Embeddings(shape)), MLMHead(shape)
     return PretrainingModel(
         shape,
-        generator_shape(shape, GeneratorConfig(depth_fraction=0.5)),
+        generator,
+        method,
         forbidden_ids=torch.arange(4),
+        ordinary_ids=torch.arange(4, 30),
+        frozen=frozen,
         seed=0,
     )
 
@@ -104,8 +118,7 @@ def test_many_steps_equal_plain_arithmetic(correction: bool, eps: float):
 
 def test_matrices_and_tables_are_decayed_norms_and_biases_are_not():
     model = pair()
-    groups = split_parameters(model)
-    plain = {id(p) for p in groups["plain"]}
+    plain = {id(p) for p in split_parameters(model).plain}
     for name, parameter in model.named_parameters():
         assert (id(parameter) in plain) == ("norm" in name or "bias" in name), name
     adamw = build_optimizers(model, OptimConfig())[0]
@@ -179,3 +192,100 @@ def test_the_reported_rate_is_the_schedule_s_with_and_without_correction():
         config = OptimConfig(learning_rate=1e-3, bias_correction=correction, **FLAT)
         optimizers = build_optimizers(toy(), config)
         assert set_rates(optimizers, 0, 0.0, config) == 1e-3
+
+
+def rates(model: nn.Module, config: OptimConfig) -> dict[str, float]:
+    """The rate of every weight, by its name, at the peak."""
+    optimizers = build_optimizers(model, config)
+    set_rates(optimizers, 0, 0.0, config)
+    names = {id(p): name for name, p in model.named_parameters()}
+    found = [
+        (names[id(p)], float(group["lr"]))
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        for p in group["params"]
+    ]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+@pytest.mark.parametrize("matrices", ["adamw", "muon"])
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"sharing": "tokens"},
+        {"sharing": "none"},
+        {"sharing": "gdes"},
+        {"noise": NoiseConfig(source="two_tower")},
+        {"algorithm": "adversarial"},
+        {"objective": "all_tokens_mlm"},
+    ],
+    ids=str,
+)
+def test_the_generator_s_own_weights_have_their_own_rate(matrices: str, choices: dict):
+    model = pair(**choices)
+    config = OptimConfig(learning_rate=1e-3, generator_rate_ratio=0.25, matrices=matrices, **FLAT)
+    main = {id(p) for p in model.encoder.parameters()}
+    heads = [model.rtd_head, model.vocabulary_head, model.copy_gate]
+    main |= {id(p) for head in heads if head is not None for p in head.parameters()}
+    plain = rates(model, OptimConfig(learning_rate=1e-3, matrices=matrices, **FLAT))
+    found = rates(model, config)
+    assert found.keys() == plain.keys() == dict(model.named_parameters()).keys()
+    shares = {name: found[name] / plain[name] for name in found}
+    for name, weight in model.named_parameters():
+        assert shares[name] == pytest.approx(1.0 if id(weight) in main else 0.25), name
+    assert set(shares.values()) == {0.25, 1.0}
+    assert plain["encoder.layers.0.qkv.weight"] == (0.02 if matrices == "muon" else 1e-3)
+
+
+@pytest.mark.parametrize("matrices", ["adamw", "muon"])
+def test_the_other_rate_changes_no_bit_of_the_main_encoder(matrices: str):
+    # One step from the same gradients: the main encoder's weights and the shared tables move as
+    # without a ratio, the generator's as in a run of twice the rate.
+    weights = []
+    for ratio, rate in ((1.0, 1.0), (2.0, 1.0), (1.0, 2.0)):
+        config = OptimConfig(
+            learning_rate=1e-3 * rate,
+            muon_learning_rate=0.02 * rate,
+            generator_rate_ratio=ratio,
+            matrices=matrices,
+            **FLAT,
+        )
+        model = pair()
+        optimizers = build_optimizers(model, config)
+        set_rates(optimizers, 0, 0.0, config)
+        rng = torch.Generator().manual_seed(0)
+        for weight in model.parameters():
+            weight.grad = torch.randn(weight.shape, generator=rng)
+        for optimizer in optimizers:
+            optimizer.step()
+        weights.append(dict(model.named_parameters()))
+    one, ratio, twice = weights
+    for name, weight in ratio.items():
+        is_own = name.startswith(("generator.", "mlm_head."))
+        assert torch.equal(weight, (twice if is_own else one)[name]), name
+        assert not torch.equal(weight, (one if is_own else twice)[name]), name
+
+
+def test_a_ratio_of_one_adds_no_groups():
+    one = build_optimizers(pair(), OptimConfig(matrices="muon"))
+    assert [len(o.param_groups) for o in one] == [2, 1]
+    two = build_optimizers(pair(), OptimConfig(matrices="muon", generator_rate_ratio=0.5))
+    assert [len(o.param_groups) for o in two] == [4, 2]
+    assert [group["decay"] for group in two[0].param_groups] == [0.01, 0.0, 0.01, 0.0]
+
+
+@pytest.mark.parametrize("matrices", ["adamw", "muon"])
+def test_frozen_weights_are_in_no_optimiser(matrices: str):
+    noise = NoiseConfig(source="frozen", checkpoint=Path("a-folder"))
+    model = pair(noise=noise)
+    found = rates(model, OptimConfig(matrices=matrices, **FLAT))
+    assert found.keys() == {
+        name for name, _ in model.named_parameters() if name.startswith(("encoder.", "rtd_head."))
+    }
+
+
+def test_both_stages_have_their_weights_in_the_optimiser():
+    model = pair(algorithm="two_stage")
+    assert rates(model, OptimConfig(**FLAT)).keys() == dict(model.named_parameters()).keys()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amber.data.config import BatchConfig
-from amber.electra.config import GeneratorConfig, MaskConfig, Objective
+from amber.electra.config import GeneratorConfig, MaskConfig, NoiseConfig, Objective
 from amber.model.config import EncoderConfig
 from amber.run.config import BudgetConfig, EvaluationConfig, LogConfig, PretrainConfig
 from amber.run.pretrain import pretrain
@@ -63,7 +63,10 @@ def train_small(folder: Path, *, objective: Objective = "rtd") -> SmallRun:
         precision="float32",
         model=shape,
         generator=GeneratorConfig(depth_fraction=0.5 if objective == "rtd" else 1.0),
-        mask=MaskConfig(fraction=0.25, keep_fraction=0.3, random_fraction=0.3),
+        noise=NoiseConfig(source="two_tower" if objective == "electric" else "generator"),
+        mask=MaskConfig(fraction=0.25)
+        if objective == "electric"
+        else MaskConfig(fraction=0.25, keep_fraction=0.3, random_fraction=0.3),
         batch=BatchConfig(size=4, length=24, num_workers=0),
         budget=BudgetConfig(steps=3),
         evaluation=EvaluationConfig(examples=11, batch_size=4),

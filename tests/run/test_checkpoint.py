@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from amber.electra.config import GeneratorConfig, generator_shape
+from amber.electra.config import GeneratorConfig, Method, generator_shape
 from amber.electra.pretraining import PretrainingModel
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
@@ -45,7 +45,9 @@ class Setup:
         self.model = PretrainingModel(
             shape,
             generator_shape(shape, GeneratorConfig(depth_fraction=0.5)),
+            Method(),
             forbidden_ids=torch.arange(4),
+            ordinary_ids=torch.arange(5, 20),
             seed=seed,
         )
         self.optimizers = build_optimizers(self.model, OptimConfig(matrices=matrices))

@@ -12,7 +12,7 @@ from amber.run import demo
 from amber.run.commands import DemoConfig
 from amber.run.config import PretrainConfig
 from amber.run.demo import open_demo, pretrain_settings, write_text
-from amber.run.setup import check_settings
+from amber.run.setup import check_budget
 
 
 def settings_of(config: DemoConfig) -> PretrainConfig:
@@ -23,8 +23,8 @@ def settings_of(config: DemoConfig) -> PretrainConfig:
 def test_the_budget_is_steps_or_the_minutes_asked_for(tmp_path):
     steps = settings_of(DemoConfig(out=tmp_path))
     timed = settings_of(DemoConfig(out=tmp_path, minutes=3.0))
-    check_settings(steps)
-    check_settings(timed)
+    check_budget(steps)
+    check_budget(timed)
     assert (steps.budget.steps, steps.budget.hours) == (demo.STEPS, 0.0)
     assert (timed.budget.steps, timed.budget.hours) == (0, 0.05)
 

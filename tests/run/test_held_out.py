@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,11 +92,6 @@ def test_a_name_that_is_no_folder_is_refused(tmp_path):
         evaluate_folder(EvaluateConfig(model=tmp_path / "google" / "electra", data=tmp_path))
 
 
-def test_a_temperature_for_a_masked_language_model_is_refused(mlm):
-    with pytest.raises(UserError, match="temperature has no effect"):
-        evaluate_folder(EvaluateConfig(model=mlm.out, data=mlm.data, temperature=0.5))
-
-
 def test_longer_sequences_than_the_model_takes_are_refused(pair):
     with pytest.raises(UserError, match="takes 130 tokens"):
         evaluate_folder(EvaluateConfig(model=pair.out, data=pair.data, length=131))
@@ -103,6 +99,7 @@ def test_longer_sequences_than_the_model_takes_are_refused(pair):
 
 def test_baselines_by_hand():
     metrics = {"disc_loss": 1.0, "replaced_fraction": 0.25, "majority_accuracy": 0.75}
+    metrics |= {"masked_lm_loss": 1.0, "sampled_masked_lm_accuracy": 0.5}
     found = baselines(metrics, np.array([0, 2, 2, 4]), 1.04)
     assert found["masked_lm_loss"] == 1.04
     assert found["masked_lm_accuracy"] == 0.5
@@ -110,6 +107,27 @@ def test_baselines_by_hand():
     assert found["disc_loss"] == pytest.approx(2 * math.log(2) - 0.75 * math.log(3), rel=1e-12)
     assert found["disc_accuracy"] == 0.75
     assert (found["disc_auc"], found["disc_precision"], found["disc_recall"]) == (0.5, 0.25, 0.0)
+
+
+def test_where_most_are_replaced_always_saying_so_is_the_baseline():
+    metrics = {"disc_loss": 1.0, "replaced_fraction": 0.1, "majority_accuracy": 0.2}
+    found = baselines(metrics, np.array([1, 1]), math.log(2))
+    assert found["disc_accuracy"] == found["disc_precision"] == pytest.approx(0.8)
+    assert found["disc_recall"] == 1.0
+    assert "masked_lm_loss" not in found
+
+
+def test_copying_with_the_share_of_originals_is_the_baseline_of_naming_all():
+    metrics = {
+        "encoder_lm_loss": 1.0,
+        "majority_accuracy": 0.75,
+        "replaced_fraction": 0.25,
+        "sampled_masked_lm_accuracy": 0.3,
+    }
+    found = baselines(metrics, np.array([1, 1]), 2.0)
+    assert found["encoder_lm_loss"] == pytest.approx(binary_entropy(0.25) + 0.25 * 2.0)
+    assert found["encoder_lm_accuracy"] == 0.3
+    assert "disc_loss" not in found
 
 
 def test_the_entropy_of_a_certain_answer_is_zero():
@@ -125,3 +143,19 @@ def test_the_command_prints_a_table_or_one_object(pair, capsys):
     assert "always saying" in table
     assert command.run(config, is_json=True) == 0
     assert json.loads(capsys.readouterr().out)["metrics"] == pair.summary.after
+
+
+def test_sharper_samples_replace_fewer_tokens(pair):
+    config = EvaluateConfig(model=pair.out, data=pair.data, examples=0)
+    plain = evaluate_folder(config).metrics["replaced_fraction"]
+    sharp = replace(config, temperature=0.05, top_k=2)
+    assert evaluate_folder(sharp).metrics["replaced_fraction"] < plain
+    alone = evaluate_folder(replace(config, top_p=1e-6)).metrics  # the most probable token only
+    assert alone["sampled_masked_lm_accuracy"] == alone["masked_lm_accuracy"]
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_k", "top_p"])
+def test_a_sampler_setting_is_refused_where_nothing_is_drawn(mlm, name):
+    config = EvaluateConfig(model=mlm.out, data=mlm.data, **{name: 1 if name == "top_k" else 0.5})
+    with pytest.raises(UserError, match=f"^{name} has no effect: .* is a masked language model"):
+        evaluate_folder(config)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,14 @@ from amber.electra.config import MaskConfig
 from amber.errors import UserError
 from amber.model.folder import load_discriminator, load_generator
 from amber.run import inspection
+from amber.run.choices import treatment
 from amber.run.commands import InspectConfig
 from amber.run.folders import read_training_settings
 from amber.run.inspected import InspectedToken
-from amber.run.inspection import cut_texts, inspect_text, treatment
+from amber.run.inspection import Corpus, as_trained, inspect_text, make_batch
+from amber.run.pieces import Piece, cut_texts
 from amber.tokens.encode import Encoder
-from amber.tokens.tokenizer import load_tokenizer, wordpiece
+from amber.tokens.tokenizer import load_tokenizer, special_ids, wordpiece
 from amber.tokens.vocabulary import SPECIAL_TOKENS
 
 TEXT = "the cat sees the dog and the bird hears a big tree with one small house"
@@ -146,6 +149,8 @@ def test_a_discriminator_alone_judges_the_text_as_it_is(pair, tmp_path):
     shutil.copytree(pair.out / "discriminator", tmp_path / "alone")
     inspection = inspect_text(InspectConfig(model=tmp_path / "alone", text=(TEXT,)))
     assert inspection.kind == "discriminator"
+    assert inspection.noise is None
+    assert "no generator beside" in inspection.notes[0]
     for token in inspection.sequences[0].tokens:
         assert token.choice is None
         assert token.is_replaced is None
@@ -219,6 +224,43 @@ def test_a_text_gets_the_normal_form_of_the_training_text(form, token):
     assert [piece.ids for piece in pieces] == [[2, token, 3]]
 
 
+def test_pieces_say_where_words_begin_if_asked(pair):
+    tokenizer = load_tokenizer(pair.out / "generator")
+    (piece,) = cut_texts(
+        ["the cat houses"], tokenizer, length=24, unicode_form="NFC", words="tokenizer"
+    )
+    names = [tokenizer.id_to_token(token) for token in piece.ids]
+    assert names[-2].startswith("##")
+    assert piece.is_word_start == [not name.startswith("##") for name in names]
+    (first, *_) = cut_texts(["the cat"] * 2, tokenizer, length=24, unicode_form="NFC")
+    assert first.is_word_start is None
+
+
+def test_batches_say_where_words_begin_and_padding_begins_words(pair):
+    special = special_ids(load_tokenizer(pair.out / "generator"))
+    pieces = [
+        Piece(
+            text=1, part=1, num_parts=1, ids=[2, 9, 8, 3], is_word_start=[True, True, False, True]
+        ),
+        Piece(text=2, part=1, num_parts=1, ids=[2, 9, 3], is_word_start=[True, True, True]),
+    ]
+    batch = make_batch(pieces, special, first=0, seed=0)
+    assert batch.is_word_start.tolist() == [[True, True, False, True], [True, True, True, True]]
+    assert batch.input_ids[1].tolist() == [2, 9, 3, special.pad]
+
+
+def test_what_a_run_cannot_do_without_its_data_is_said(pair):
+    trained = read_training_settings(pair.out / "config.toml")
+    mask = MaskConfig(unit="word", frequency_power=0.5)
+    settings, notes = as_trained(replace(trained, mask=mask), Corpus())
+    assert (settings.mask.unit, settings.mask.frequency_power) == ("token", 0.0)
+    assert ["words" in note for note in notes] == [True, False]
+    known = Corpus(token_counts=torch.ones(9, dtype=torch.int64), words="tokenizer")
+    settings, notes = as_trained(replace(trained, mask=mask), known)
+    assert settings.mask == mask
+    assert notes == []
+
+
 def test_the_normal_form_is_that_of_the_runs_data_while_it_is_the_same(pair, tmp_path):
     data = tmp_path / "data"
     shutil.copytree(pair.data, data)
@@ -236,9 +278,9 @@ def test_the_normal_form_is_that_of_the_runs_data_while_it_is_the_same(pair, tmp
 def test_the_networks_are_joined_once_for_many_batches(pair, monkeypatch):
     calls = []
 
-    def join(*arguments):
+    def join(*arguments, **named):
         calls.append(arguments)
-        return original(*arguments)
+        return original(*arguments, **named)
 
     original = inspection.join
     monkeypatch.setattr(inspection, "join", join)

@@ -226,7 +226,9 @@ def test_the_mlm_objective_trains_one_network(tiny_run: PretrainConfig):
     summary = pretrain(config, show=ignore)
     assert summary.after["masked_lm_loss"] < summary.before["masked_lm_loss"]
     assert "disc_loss" not in summary.after
-    with pytest.raises(UserError, match="generator have no effect with objective mlm"):
+    with pytest.raises(
+        UserError, match="generator.depth_fraction has no effect while objective is mlm"
+    ):
         pretrain(replace(tiny_run, objective="mlm", out=tiny_run.out / "b"), show=ignore)
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from amber.tokens.encode import Encoder
 from amber.tokens.prepare import prepare
 from amber.tokens.shards import open_shards
 from amber.tokens.tokenizer import load_tokenizer
+from amber.tokens.train import train_tokenizer
 
 WORDS = ["the", "a", "cat", "dog", "house", "sees", "finds", "under", "over", "red", "green"]
 WORDS += ["[MASK]", "[SEP]", "12", "caf\u00e9"]
+HAN = "\u8bed\u8a00\u6a21\u578b"  # two words of two characters
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -47,6 +50,47 @@ def test_the_number_of_processes_changes_no_byte(config, tmp_path):
     three = prepare(replace(config, out=tmp_path / "three", num_workers=3))
     assert files_of(tmp_path / "out") == files_of(tmp_path / "three")
     assert one.fingerprint == three.fingerprint
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("jieba") is None, reason="jieba is an extra")
+def test_the_number_of_processes_changes_no_word(config, tmp_path):
+    chinese = [f"{text} {HAN}{n}" for n, text in enumerate(make_text(300))]
+    (tmp_path / "text" / "a.txt").write_text("\n\n".join(chinese))
+    config = replace(config, words="jieba")
+    one = prepare(config)
+    three = prepare(replace(config, out=tmp_path / "three", num_workers=3))
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "three")
+    assert one.fingerprint == three.fingerprint
+    assert one.counts["chinese_words"] == 300 * 2
+    assert "jieba" in one.versions
+
+
+def test_words_are_stored_beside_the_same_tokens(config, tmp_path):
+    without = prepare(config)
+    manifest = prepare(replace(config, out=tmp_path / "words", words="tokenizer"))
+    assert (without.words, manifest.words) == ("none", "tokenizer")
+    assert without.tokenizer_fingerprint == manifest.tokenizer_fingerprint
+    assert without.fingerprint != manifest.fingerprint
+    before, after = files_of(tmp_path / "out"), files_of(tmp_path / "words")
+    assert before.items() < after.items()
+    assert set(after) - set(before) == {"train.words.bin", "held_out.words.bin"}
+    assert set(manifest.files) == set(after)
+    tokenizer = load_tokenizer(tmp_path / "words" / "tokenizer")
+    for split in ("train", "held_out"):
+        shards = open_shards(tmp_path / "words", split)
+        for start, stop in zip(shards.offsets[:-1], shards.offsets[1:], strict=True):
+            ids = shards.read(int(start), int(stop))
+            is_start = shards.read_word_starts(int(start), int(stop))
+            pieces = [tokenizer.id_to_token(row) for row in ids]
+            assert is_start.tolist() == [not piece.startswith("##") for piece in pieces]
+
+
+def test_jieba_without_chinese_is_noted(config):
+    pytest.importorskip("jieba")
+    manifest = prepare(replace(config, words="jieba"))
+    assert manifest.counts["chinese_words"] == 0
+    assert manifest.notes == ["words: there is no Chinese in the text, so jieba changed nothing"]
 
 
 def test_the_shards_hold_every_document_and_no_special_token(config):
@@ -172,6 +216,19 @@ def test_long_documents_are_encoded_in_parts_to_the_same_ids(tmp_path, monkeypat
     parts = Encoder(tokenizer).encode(texts)
     assert parts.ids.tolist() == whole.ids.tolist()
     assert parts.lengths.tolist() == whole.lengths.tolist() == [11, 1, 0, 2]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram", "bpe"])
+def test_long_documents_are_encoded_in_parts_to_the_same_words(monkeypatch, kind):
+    tokenizer = train_tokenizer(make_text(30), kind=kind, vocab_size=300)
+    texts = [f"catdog {HAN} sees, redgreen " * 5, "", "greencat x", HAN * 9]
+    whole = Encoder(tokenizer, "tokenizer").encode(texts)
+    monkeypatch.setattr(encode_module, "PIECE_CHARACTERS", 10)
+    parts = Encoder(tokenizer, "tokenizer").encode(texts)
+    assert parts.ids.tolist() == whole.ids.tolist()
+    assert parts.words.is_start.tolist() == whole.words.is_start.tolist()
+    assert len(whole.ids) == len(whole.words.is_start)
+    assert 0 < whole.words.is_start.sum() < len(whole.ids)
 
 
 def test_the_cores_are_counted_where_the_system_has_no_affinity(config, monkeypatch):

@@ -1,6 +1,8 @@
 import errno
+import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,14 @@ import pytest
 from amber.errors import UserError
 from amber.tokens.config import PrepareConfig
 from amber.tokens.prepare import prepare
-from amber.tokens.shards import load_manifest, open_shards, unigram_entropy, verify
+from amber.tokens.shards import (
+    Shards,
+    SplitSize,
+    load_manifest,
+    open_shards,
+    unigram_entropy,
+    verify,
+)
 from amber.tokens.writer import SplitWriter, check_disk, check_free, written_folder
 
 
@@ -46,6 +55,48 @@ def test_large_vocabularies_are_written_in_four_bytes(tmp_path):
         writer.close()
         assert (tmp_path / writer.files[0]).stat().st_size == num_bytes
         assert np.fromfile(tmp_path / writer.files[0], f"<u{num_bytes}")[0] == size - 1
+
+
+def test_words_come_back_whatever_the_size_of_the_pieces(data, tmp_path):
+    rng = np.random.default_rng(0)
+    lengths = np.array([3, 0, 9, 1, 4, 25, 2, 5])  # 49 tokens: 7 bytes of bits
+    is_start = rng.random(49) < 0.5
+    for split, pieces in (("train", [4, 4]), ("held_out", [1] * 8)):
+        writer = SplitWriter(tmp_path, split, 500, file_bytes=20, has_words=True)
+        document = token = 0
+        for count in pieces:
+            some = lengths[document : document + count]
+            stop = token + some.sum()
+            writer.add(np.zeros(some.sum(), dtype=int), some, is_start[token:stop])
+            document, token = document + count, stop
+        writer.close()
+        size = SplitSize(num_documents=8, num_tokens=49, files=tuple(writer.files))
+        sizes = {"train": size, "held_out": size}
+        manifest = replace(load_manifest(data), **sizes, vocab_size=500, words="tokenizer")
+        shards = Shards(tmp_path, split, manifest)
+        assert (tmp_path / f"{split}.words.bin").stat().st_size == 7
+        for start in range(49):
+            for stop in (start, min(start + 5, 49), 49):
+                found = shards.read_word_starts(start, stop)
+                assert found.tolist() == is_start[start:stop].tolist()
+        with pytest.raises(ValueError, match="no words of tokens 0 to 50"):
+            shards.read_word_starts(0, 50)
+
+
+def test_a_folder_from_before_there_were_words_has_none(data):
+    path = data / "manifest.json"
+    text = path.read_text()
+    try:
+        content = json.loads(text)
+        assert content.pop("words") == "none"
+        path.write_text(json.dumps(content))
+        shards = open_shards(data, "train")
+        assert not shards.has_words
+        with pytest.raises(ValueError, match="no words"):
+            shards.read_word_starts(0, 1)
+    finally:
+        path.write_text(text)
+    assert not list(data.glob("*.words.bin"))
 
 
 def test_reading_gives_tokens_by_address(data):

@@ -1,17 +1,11 @@
 """Refuse settings that were given and change nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from amber.config import flatten
 from amber.errors import UserError
-
-NEEDS = {
-    "optim.muon_learning_rate": ("optim.matrices", ("muon",)),
-    "optim.decay_fraction": ("optim.schedule", ("trapezoid",)),
-    "optim.floor_fraction": ("optim.schedule", ("trapezoid", "cosine")),
-}
-"""Settings with an effect only under some values of another one."""
+from amber.run.combination import idle_settings
 
 
 def refuse_idle(config: Any, layers: Sequence[tuple[str, dict[str, Any]]]) -> None:
@@ -24,18 +18,26 @@ def refuse_idle(config: Any, layers: Sequence[tuple[str, dict[str, Any]]]) -> No
     Raises:
         UserError: with the setting that has no effect, and why.
     """
+    idle = idle_settings(config)
     for where, layer in layers:
-        given = flatten(layer)
-        for name, (other, accepted) in NEEDS.items():
-            if name not in given:
-                continue
-            section, _, field = other.partition(".")
-            value = getattr(getattr(config, section), field)
-            if value not in accepted:
-                raise UserError(
-                    f"{where}: {name} has no effect while {other} is {value}: leave it out or "
-                    f"set {other} to {' or '.join(accepted)}"
-                )
+        for name in flatten(layer):
+            if name in idle:
+                raise UserError(f"{where}: {name} has no effect {idle[name]}")
+
+
+def without_idle(values: dict[str, Any], idle: Collection[str], prefix: str = "") -> dict[str, Any]:
+    """Take settings out of nested dictionaries.
+
+    Args:
+        values: of a preset.
+        idle: dotted names.
+        prefix: of the names in `values`.
+    """
+    return {
+        key: without_idle(value, idle, f"{prefix}{key}.") if isinstance(value, dict) else value
+        for key, value in values.items()
+        if prefix + key not in idle
+    }
 
 
 def refuse_beside_paper(config: Any, layers: Sequence[tuple[str, dict[str, Any]]]) -> None:

@@ -5,7 +5,8 @@ from dataclasses import asdict
 from rich.console import Console
 
 from amber.cli.output import open_console, print_json
-from amber.report.sentence import compact, legend, title, token_table
+from amber.report.sentence import compact, legend, score_line, title
+from amber.report.token_table import token_table
 from amber.run.commands import InspectConfig
 from amber.run.inspected import Inspection
 from amber.run.inspection import inspect_text
@@ -24,6 +25,8 @@ def run(config: InspectConfig, *, is_json: bool) -> int:
 def show(inspection: Inspection, console: Console, *, has_tables: bool = True) -> None:
     """Print each sequence as a compact line and, if wanted, as a table."""
     is_coloured = has_colours(console)
+    for note in inspection.notes:
+        console.print(f"{note}\n", markup=False)
     if any(sequence.num_parts > 1 for sequence in inspection.sequences):
         console.print(
             f"longer texts are cut into sequences of {inspection.length} tokens, "
@@ -36,9 +39,11 @@ def show(inspection: Inspection, console: Console, *, has_tables: bool = True) -
         console.print(compact(sequence, is_coloured=is_coloured))
         console.print()
         if has_tables:
-            console.print(token_table(sequence, inspection.kind, is_coloured=is_coloured))
+            console.print(token_table(sequence, inspection, is_coloured=is_coloured))
             console.print()
-    console.print(legend(inspection.kind, is_coloured=is_coloured))
+        if sequence.score is not None:
+            console.print(f"{score_line(sequence)}\n")
+    console.print(legend(inspection, is_coloured=is_coloured))
 
 
 def has_colours(console: Console) -> bool:

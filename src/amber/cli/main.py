@@ -61,10 +61,16 @@ COMMANDS = {
         module="amber.cli.pretrain",
     ),
     "evaluate": Command(
-        help="measure a model on the held-out text",
+        help="measure a model on the held-out text, or on minimal pairs",
         config="amber.run.commands:EvaluateConfig",
         module="amber.cli.evaluate",
         positional=("model",),
+    ),
+    "score": Command(
+        help="say how acceptable each sentence of a file is to a model",
+        config="amber.run.commands:ScoreConfig",
+        module="amber.cli.score",
+        positional=("model", "file"),
     ),
     "inspect": Command(
         help="show a text through the eyes of a model, token by token",

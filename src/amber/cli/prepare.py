@@ -18,6 +18,7 @@ from amber.tokens.shards import Manifest, manifest_json
 SECONDS_BETWEEN_LINES = 10.0
 SCRIPT_HEADINGS = ("script (of a sample)", "of the tokens", "of them [UNK]")
 MAIN_COUNTS = ("characters_read", "documents_read", "documents_kept", "tokens", "bytes_on_disk")
+WORD_COUNTS = ("chinese_words", "chinese_words_as_tokens")
 
 
 def run(config: PrepareConfig, *, is_json: bool) -> int:
@@ -88,7 +89,7 @@ def show_manifest(
     rows += [
         ["  " + name.replace("_", " "), f"{number:,}"]
         for name, number in counts.items()
-        if name not in MAIN_COUNTS and number
+        if name not in (*MAIN_COUNTS, *WORD_COUNTS) and number
     ]
     rows += [
         ["tokens to train on", f"{train.num_tokens:,}"],
@@ -96,6 +97,7 @@ def show_manifest(
         ["vocabulary", f"{manifest.vocab_size:,}"],
         ["unigram entropy", f"{manifest.unigram_entropy:.3f} nats"],
         ["[UNK]", f"{manifest.unk_fraction:.2%} of the tokens"],
+        *word_rows(manifest),
         ["time", f"{duration(seconds)}, {rate:.1f} MB/s"],
     ]
     table = Table.grid(padding=(0, 2))
@@ -114,6 +116,19 @@ def show_manifest(
         markup=False,
         soft_wrap=True,
     )
+
+
+def word_rows(manifest: Manifest) -> list[list[str]]:
+    """Say who cut the words, and how many of them do not fit the tokens."""
+    if manifest.words == "none":
+        return []
+    if manifest.words == "tokenizer":
+        return [["words", "of the tokenizer; a Chinese character is one"]]
+    total, split = (manifest.counts[name] for name in WORD_COUNTS)
+    return [
+        ["words", f"of the tokenizer, and {total:,} of Chinese by jieba"],
+        ["  as single tokens", f"{split:,} of these, crossed by a token"],
+    ]
 
 
 def script_rows(manifest: Manifest) -> list[list[str]]:

@@ -6,20 +6,26 @@ from pathlib import Path
 
 from rich.console import Console
 
+from amber.cli.method import baseline_words, detector, proposer
 from amber.cli.output import duration, open_console, plain_table, print_json, short_number
 from amber.cli.progress import Progress
 from amber.run.config import PretrainConfig
+from amber.run.held_out import baselines
 from amber.run.pretrain import pretrain
-from amber.run.results import Summary
+from amber.run.results import Summary, auto_class
+from amber.run.setup import token_counts
 
 ROWS = (
-    ("masked_lm_loss", "MLM loss, nats", ".3f"),
-    ("masked_lm_accuracy", "MLM accuracy", ".1%"),
-    ("disc_loss", "RTD loss, nats", ".4f"),
-    ("disc_auc", "RTD AUC", ".3f"),
-    ("disc_accuracy", "RTD accuracy", ".1%"),
-    ("majority_accuracy", 'always "original"', ".1%"),
+    ("masked_lm_loss", "{proposer} loss, nats", ".3f"),
+    ("masked_lm_accuracy", "{proposer} accuracy", ".1%"),
+    ("generator_reward", "reward, nats", ".3f"),
+    ("encoder_lm_loss", "naming loss, nats", ".3f"),
+    ("encoder_lm_accuracy", "named right", ".1%"),
+    ("disc_loss", "{detector} loss, nats", ".4f"),
+    ("disc_auc", "{detector} AUC", ".3f"),
+    ("disc_accuracy", "{detector} accuracy", ".1%"),
     ("replaced_fraction", "replaced", ".1%"),
+    ("label_conflict_fraction", "label conflicts", ".1%"),
 )
 """Metric, its name in the closing table, how it is written."""
 
@@ -48,19 +54,24 @@ def show_summary(summary: Summary, config: PretrainConfig, console: Console) -> 
         console.print(f"to go on: amber pretrain --out {summary.out} --resume", soft_wrap=True)
         return
     console.print(f"\ndone: {took}\n", markup=False, soft_wrap=True)
+    counts = token_counts(config.data).numpy()
+    without = baselines(summary.after, counts, summary.unigram_entropy)
+    parts = (summary.before, summary.after, without)
+    names = {
+        "proposer": proposer(config.objective, config.noise.source),
+        "detector": detector(config.objective),
+    }
     rows = [
-        [label, *(f"{part[name]:{form}}" for part in (summary.before, summary.after))]
+        [label.format(**names), *(f"{part[name]:{form}}" if name in part else "" for part in parts)]
         for name, label, form in ROWS
-        if name in summary.before and name in summary.after
+        if name in summary.after
     ]
-    console.print(plain_table(("held-out", "before", "after"), rows))
-    console.print(
-        f"\nknowing only how frequent each token is gives an MLM loss of "
-        f"{summary.unigram_entropy:.3f} nats\n",
-        soft_wrap=True,
-    )
+    console.print(plain_table(("held-out", "before", "after", "baseline"), rows))
+    words = baseline_words(config.objective, summary.after, unigram_entropy=summary.unigram_entropy)
+    console.print(f"\n{words}\n", markup=False, soft_wrap=True)
     for folder in summary.models:
-        console.print(f"model: {folder}", markup=False, soft_wrap=True)
+        remark = " (transformers has no class for it)" if Path(folder).name == "towers" else ""
+        console.print(f"model: {folder}{remark}", markup=False, soft_wrap=True)
     console.print()
     for line in loading_lines(summary.models[-1], config):
         console.print(line, markup=False, soft_wrap=True)
@@ -68,11 +79,13 @@ def show_summary(summary: Summary, config: PretrainConfig, console: Console) -> 
 
 def loading_lines(folder: str, config: PretrainConfig) -> list[str]:
     """Return the lines of Python that load a model folder with transformers."""
-    name = "AutoModelForMaskedLM"
-    if Path(folder).name == "discriminator":
-        is_bert = config.model.body == "bert"
-        name = "AutoModelForPreTraining" if is_bert else "AutoModelForTokenClassification"
+    name = auto_class(Path(folder).name, config.objective, config.model.body)
+    remarks = {
+        "electric": "# transformers has no class for energies: this one gives them as its scores",
+        "all_tokens_mlm": "# transformers has no copy gate: this one gives the scores without it",
+    }
     return [
+        *[line for objective, line in remarks.items() if objective == config.objective],
         f"from transformers import AutoTokenizer, {name}",
         f'tokenizer = AutoTokenizer.from_pretrained("{folder}")',
         f'model = {name}.from_pretrained("{folder}")',

@@ -9,19 +9,35 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from amber.cli.method import noise_words
 from amber.cli.output import duration, short_number
+from amber.electra.metrics import main_loss_name
 from amber.run.config import PretrainConfig
 from amber.run.log import Event
 
 METRICS = (
     ("masked_lm_loss", "mlm", ".3f"),
+    ("generator_reward", "reward", ".3f"),
+    ("encoder_lm_loss", "naming", ".3f"),
+    ("encoder_lm_accuracy", "named", ".1%"),
     ("disc_loss", "rtd", ".4f"),
     ("replaced_fraction", "replaced", ".1%"),
+    ("label_conflict_fraction", "conflicts", ".1%"),
     ("disc_auc", "auc", ".3f"),
     ("disc_accuracy", "accuracy", ".1%"),
     ("majority_accuracy", "majority", ".1%"),
 )
 """Metric, its name on the screen, how it is written."""
+
+NAMES: dict[str, dict[str, str]] = {
+    "two_tower": {"masked_lm_loss": "towers"},
+    "electric": {"disc_loss": "nce", "label_conflict_fraction": ""},
+    "all_tokens_mlm": {"disc_auc": "gate auc", "disc_accuracy": "", "majority_accuracy": ""},
+}
+"""Other names, by objective or noise; nothing for what is left out."""
+
+HELD_OUT_ONLY = ("disc_accuracy", "encoder_lm_accuracy", "label_conflict_fraction")
+"""Metrics that lines of training leave out."""
 
 
 class Progress:
@@ -66,9 +82,10 @@ class Progress:
         elif event.kind == "train":
             self.latest = event
             if not self.console.is_terminal:
-                self.print(event_line(event, time_left=self.clock.time_left(time.perf_counter())))
+                left = self.clock.time_left(time.perf_counter())
+                self.print(event_line(event, self.config, time_left=left))
         elif event.kind == "held_out":
-            self.print(event_line(event), style="bold")
+            self.print(event_line(event, self.config), style="bold")
         elif event.kind == "checkpoint":
             if not self.console.is_terminal:
                 self.print(f"saved     {event.text}")
@@ -90,7 +107,9 @@ class Progress:
         left = self.clock.time_left(time.perf_counter())
         words += [f"{duration(left)} left"] if left is not None else []
         row.add_row(bar, Text("  ".join(words), no_wrap=True, overflow="ellipsis"))
-        return Group(row, Text("  ".join(metrics(event)), no_wrap=True, overflow="ellipsis"))
+        return Group(
+            row, Text("  ".join(metrics(event, self.config)), no_wrap=True, overflow="ellipsis")
+        )
 
 
 class Clock:
@@ -122,10 +141,14 @@ def start_lines(event: Event, config: PretrainConfig) -> list[str]:
     total, main = values["num_parameters"], values["num_encoder_parameters"]
     padding = values["padding"] / (values["num_train_examples"] * config.batch.length)
     where = event.text or f"device {config.device}, precision {config.precision}"
+    beside = {"frozen": " and the frozen generator", "two_tower": " and the towers"}
+    second = beside.get(config.noise.source, " and the generator")
+    noise = noise_words(config)
     lines = [
         f"model     {config.objective}, {model.body} body, {model.num_hidden_layers} layers x "
         f"{model.hidden_size}: {short_number(main)} parameters, "
-        f"{short_number(total)} with the heads{' and the generator' * (config.objective == 'rtd')}",
+        f"{short_number(total)} with the heads{second * config.method.has_network}",
+        *([f"noise     {noise}"] if noise else []),
         f"data      {short_number(values['num_train_tokens'])} tokens in "
         f"{values['num_train_examples']:,.0f} sequences of {config.batch.length} "
         f"({padding:.1%} padding) and {values['num_held_out_examples']:,.0f} held-out ones; "
@@ -150,22 +173,36 @@ def budget_text(config: PretrainConfig) -> str:
     return f"{duration(3600 * budget.hours)} of training"
 
 
-def event_line(event: Event, *, time_left: float | None = None) -> str:
+def event_line(event: Event, config: PretrainConfig, *, time_left: float | None = None) -> str:
     """Write a training or held-out event as one line."""
     name = "held-out" if event.kind == "held_out" else event.kind
-    words = [f"{name:<8}", f"step {event.step:,}", f"{event.progress:.1%}", *metrics(event)]
-    words += pace(event)
+    words = [f"{name:<8}", f"step {event.step:,}", f"{event.progress:.1%}"]
+    words += metrics(event, config) + pace(event)
     words += [f"{duration(time_left)} left"] if time_left is not None else []
     return "  ".join(words)
 
 
-def metrics(event: Event) -> list[str]:
-    """Write the metrics of an event; on held-out text the accuracy too."""
-    return [
-        f"{label} {event.values[name]:{form}}"
+def metrics(event: Event, config: PretrainConfig) -> list[str]:
+    """Write the stage, where there are two, and the metrics; on held-out text all of them."""
+    names: dict[str, str] = NAMES.get(config.objective, {})
+    if config.objective != "mlm":
+        names = names | NAMES.get(config.noise.source, {})
+    values = dict(event.values)
+    if "majority_accuracy" in values:  # of the answer that is the more frequent one
+        values["majority_accuracy"] = max(
+            values["majority_accuracy"], 1.0 - values["majority_accuracy"]
+        )
+    written = [
+        f"{names.get(name, label)} {values[name]:{form}}"
         for name, label, form in METRICS
-        if name in event.values and (name != "disc_accuracy" or event.kind == "held_out")
+        if name in values
+        and names.get(name, label)
+        and (event.kind == "held_out" or name not in HELD_OUT_ONLY)
     ]
+    if config.algorithm != "two_stage":
+        return written
+    is_second = main_loss_name(config.objective) in values
+    return [f"stage {1 + is_second} of 2", *written]
 
 
 def pace(event: Event) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any, get_args
 
 from amber.cli.arguments import list_settings
 from amber.cli.draft import finish_draft, start_draft
-from amber.cli.idle import refuse_beside_paper, refuse_idle
+from amber.cli.idle import refuse_beside_paper, refuse_idle, without_idle
 from amber.config import flatten, read_toml, suggest, update
 from amber.errors import UserError
+from amber.run.combination import idle_settings
 from amber.run.config import Preset, PretrainConfig
 
 EXCLUSIVE = {
@@ -18,8 +19,17 @@ EXCLUSIVE = {
     "optim": ("warmup_fraction", "warmup_steps"),
 }
 """Settings of a section of which one at most is above 0."""
-WRITTEN_BY_RUNS = ("versions", "data_fingerprint", "tokenizer_fingerprint", "resume")
+WRITTEN_BY_RUNS = (
+    "versions",
+    "data_fingerprint",
+    "tokenizer_fingerprint",
+    "model_fingerprint",
+    "resume",
+)
 """What the config.toml of a run holds besides settings, and the one that is not for a new run."""
+
+PRESET = "preset"
+"""How the name of a preset's layer begins."""
 
 Layer = tuple[str, dict[str, Any]]
 
@@ -49,9 +59,12 @@ def resolve(
     layers = list_layers(settings_class, given, config_path=config_path)
     names = {name for _, layer in layers for name in layer}
     _refuse_missing(settings_class, names, positional)
-    draft = start_draft(settings_class)
-    for where, layer in layers:
-        draft = update(draft, _with_one_of_each(layer), where=where)
+    idle = idle_settings(_draft(settings_class, layers))
+    layers = [
+        (where, without_idle(layer, idle) if where.startswith(PRESET) else layer)
+        for where, layer in layers
+    ]
+    draft = _draft(settings_class, layers)
     try:
         config = finish_draft(settings_class, draft)
     except UserError as error:
@@ -60,6 +73,14 @@ def resolve(
     refuse_beside_paper(config, users)
     refuse_idle(config, users[-1:] if config_path and is_of_run(config_path) else users)
     return config
+
+
+def _draft(settings_class: type, layers: Sequence[Layer]) -> Any:
+    """Put the layers on top of each other."""
+    draft = start_draft(settings_class)
+    for where, layer in layers:
+        draft = update(draft, _with_one_of_each(layer), where=where)
+    return draft
 
 
 def list_layers(
@@ -76,7 +97,7 @@ def list_layers(
     layers: list[Layer] = []
     if "preset" in names:
         name = top.get("preset", "tiny")
-        layers.append((f"preset {name}", _without_idle(read_preset(name), top.get("objective"))))
+        layers.append((f"{PRESET} {name}", read_preset(name)))
     if top.get("resume") and "out" in top:
         path = Path(top["out"]) / "config.toml"
         if not path.is_file():
@@ -111,12 +132,6 @@ def read_settings(path: Path) -> dict[str, Any]:
     if "versions" in values:
         return {name: value for name, value in values.items() if name not in WRITTEN_BY_RUNS}
     return values
-
-
-def _without_idle(preset: dict[str, Any], objective: str | None) -> dict[str, Any]:
-    """Take out of a preset what has no effect on a masked language model."""
-    idle = ("generator", "noise", "loss") if objective == "mlm" else ()
-    return {name: value for name, value in preset.items() if name not in idle}
 
 
 def _with_one_of_each(layer: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,35 @@ twice the forward pass; look-ups are products with one-hot vectors; the vocabula
 at 0.15625 of the positions whatever the share of masks. Element-wise work is counted, the
 optimiser, sampling and the binary loss are not. Two quirks are kept because the published figures
 contain them: the LayerNorm after attention costs 5 for a token instead of 5 for each unit, and the
-vocabulary bias is free. Budgets and utilisation use the other rule, in `amber.cost.flops`.
+vocabulary bias is free. Budgets and utilisation use the other rule, in `amber.cost.products`.
+
+The script knows one objective with a generator, and masked language models. Where it is silent:
+
+- a head at the chosen positions is counted at the script's share of the positions, whatever it is
+  (`rtd_masked`, `replace_mlm`, the baseline of the adversarial algorithm);
+- a head over the text is counted at all positions, [CLS] and [SEP] too (`all_tokens_mlm`, the
+  towers), with a softmax and a target wherever the vocabulary is scored;
+- one unit on top of a network costs its product, 2 for each unit of the width, as the last unit of
+  the discriminator's head does; its sigmoid, and what is mixed or compared with it, are free, as
+  the binary loss is. The energy head is the discriminator's head;
+- a frozen network has its forward pass only;
+- each of two towers looks up its input for itself, as generator and discriminator do, and its
+  causal attention counts in full: the products are computed and then masked;
+- a difference to another network's table (`gdes`) is free.
 """
 
 from dataclasses import dataclass, replace
 
+from amber.cost.method import (
+    BASELINE_HEAD,
+    COPY_GATE,
+    ENERGY_HEAD,
+    RTD_HEAD,
+    VOCABULARY_HEAD,
+    Head,
+    Passage,
+    Where,
+)
 from amber.model.config import Body, EncoderConfig
 
 DROPOUT = 4  # draw, compare, multiply by the mask, rescale
@@ -116,18 +140,54 @@ def body_flops(shape: Shape) -> dict[str, int]:
     return parts | layers
 
 
-def mlm_head_flops(shape: Shape) -> int:
-    """Count the vocabulary head's forward pass over a sequence, with its loss."""
+def mlm_head_flops(shape: Shape, *, num_inputs: int = 1) -> int:
+    """Count the vocabulary head's forward pass over a sequence, with its loss.
+
+    Args:
+        shape: of the network; its `head_fraction` says at how many positions.
+        num_inputs: hidden states that the head reads together: two towers have two.
+    """
     width, vocabulary = shape.embedding_size or shape.hidden_size, shape.vocab_size
-    each = 2 * width * vocabulary + 2 * shape.hidden_size * width
+    each = 2 * width * vocabulary + 2 * num_inputs * shape.hidden_size * width
     each += (1 + GELU + LAYER_NORM) * width + (SOFTMAX + 2) * vocabulary
     return round(shape.head_fraction * shape.length * each)
 
 
-def rtd_head_flops(shape: Shape) -> int:
-    """Count the discriminator head's forward pass over a sequence: every position."""
+def rtd_head_flops(shape: Shape, *, fraction: float = 1.0) -> int:
+    """Count the discriminator head's forward pass over a sequence.
+
+    Args:
+        shape: of the discriminator.
+        fraction: share of the positions at which it is computed.
+    """
     hidden = shape.hidden_size
-    return (2 * hidden * hidden + (1 + GELU) * hidden + 2 * hidden) * shape.length
+    each = 2 * hidden * hidden + (1 + GELU) * hidden + 2 * hidden
+    return round(fraction * shape.length * each)
+
+
+def passage_flops(config: EncoderConfig, passage: Passage, *, length: int) -> dict[str, int]:
+    """Count one network's forward pass with its heads, by part.
+
+    Args:
+        config: its shape; of one tower where there are two.
+        passage: its heads, and where they are computed.
+        length: tokens in the sequence.
+    """
+    shape = shape_of(config, length=length)
+    times = 2 if passage.network == "towers" else 1
+    parts = {name: times * n for name, n in body_flops(shape).items()}
+    return parts | {head: head_flops(shape, head, where) for head, where in passage.heads.items()}
+
+
+def head_flops(shape: Shape, head: Head, where: Where) -> int:
+    """Count a head's forward pass over a sequence, at the positions where it is computed."""
+    fraction = HEAD_FRACTION if where == "chosen" else 1.0
+    if head in (RTD_HEAD, ENERGY_HEAD):
+        return rtd_head_flops(shape, fraction=fraction)
+    if head in (COPY_GATE, BASELINE_HEAD):
+        return round(fraction * shape.length * 2 * shape.hidden_size)
+    num_inputs = 2 if head == VOCABULARY_HEAD else 1
+    return mlm_head_flops(replace(shape, head_fraction=fraction), num_inputs=num_inputs)
 
 
 def inference_flops(shape: Shape) -> int:

@@ -22,15 +22,19 @@ class Batch:
     """True at real tokens, [CLS] and [SEP] included."""
 
     token_type_ids: Int[Tensor, "B T"]
-    noise: Float[Tensor, "4 B T"]
+    noise: Float[Tensor, "5 B T"]
     """Uniform numbers in [0, 1): which positions are chosen, how each is treated, which random
-    token, and which sample of the generator."""
+    token, which sample of the generator, and how many words are chosen together."""
 
     examples: Int[Tensor, " B"]
     """Example numbers, for messages; -1 in a row that is all padding."""
 
     is_padded: bool = True
     """False when every token is real: then attention needs no mask."""
+
+    is_word_start: Bool[Tensor, "B T"] | None = None
+    """True at the first token of each word, at special tokens and in padding; None where the run
+    does not ask for words."""
 
     @property
     def key_mask(self) -> Bool[Tensor, "B T"] | None:
@@ -46,10 +50,13 @@ class Batch:
             noise=self.noise.to(device, non_blocking=True),
             examples=self.examples,
             is_padded=self.is_padded,
+            is_word_start=None
+            if self.is_word_start is None
+            else self.is_word_start.to(device, non_blocking=True),
         )
 
 
-def empty_batch(special: SpecialIds, *, width: int) -> Batch:
+def empty_batch(special: SpecialIds, *, width: int, with_words: bool = False) -> Batch:
     """Return one row of padding: for a process that has no sequence left in a round of a step.
 
     It goes through the networks like any other, so that all processes do the same things, and
@@ -59,8 +66,9 @@ def empty_batch(special: SpecialIds, *, width: int) -> Batch:
         input_ids=torch.full((1, width), special.pad),
         attention_mask=torch.zeros(1, width, dtype=torch.bool),
         token_type_ids=torch.zeros(1, width, dtype=torch.int64),
-        noise=torch.zeros(4, 1, width),
+        noise=torch.zeros(len(noise.BATCH_STREAMS), 1, width),
         examples=torch.full((1,), -1),
+        is_word_start=torch.ones(1, width, dtype=torch.bool) if with_words else None,
     )
 
 
@@ -73,6 +81,7 @@ def build_batch(
     epochs: np.ndarray,
     seed: int,
     multiple: int = 8,
+    with_words: bool = False,
 ) -> Batch:
     """Read examples and draw their noise.
 
@@ -87,6 +96,7 @@ def build_batch(
         epochs: the pass over the data that each belongs to.
         seed: of the run.
         multiple: widths come in steps of this many tokens.
+        with_words: read where words begin, too; the data must have them.
     """
     starts, stops, in_a = layout.spans(examples)
     is_pair = in_a < stops - starts
@@ -94,6 +104,7 @@ def build_batch(
     width = min(layout.length, -(-int(sizes.max()) // multiple) * multiple)
     input_ids = np.full((len(examples), width), special.pad, dtype=np.int64)
     token_type_ids = np.zeros_like(input_ids)
+    is_word_start = np.ones(input_ids.shape, dtype=bool) if with_words else None
     input_ids[:, 0] = special.cls
     for row, (start, stop, a, pair) in enumerate(zip(starts, stops, in_a, is_pair, strict=True)):
         tokens = shards.read(int(start), int(stop))
@@ -104,13 +115,17 @@ def build_batch(
             input_ids[row, a + 2 : size - 1] = tokens[a:]
             input_ids[row, size - 1] = special.sep
             token_type_ids[row, a + 2 : size] = 1
-    streams = (noise.CHOOSE, noise.TREAT, noise.RANDOM_TOKEN, noise.SAMPLE)
-    drawn = np.stack([noise.uniforms(seed, s, epochs, examples, width) for s in streams])
+        if is_word_start is not None:
+            starts_word = shards.read_word_starts(int(start), int(stop))
+            is_word_start[row, 1 : a + 1] = starts_word[:a]
+            is_word_start[row, a + 2 : a + 2 + len(starts_word) - a] = starts_word[a:]
+    drawn = [noise.uniforms(seed, s, epochs, examples, width) for s in noise.BATCH_STREAMS]
     return Batch(
         input_ids=torch.from_numpy(input_ids),
         attention_mask=torch.from_numpy(np.arange(width) < sizes[:, None]),
         token_type_ids=torch.from_numpy(token_type_ids),
-        noise=torch.from_numpy(drawn),
+        noise=torch.from_numpy(np.stack(drawn)),
         examples=torch.from_numpy(examples),
         is_padded=bool(sizes.min() < width),
+        is_word_start=None if is_word_start is None else torch.from_numpy(is_word_start),
     )

@@ -33,6 +33,8 @@ class Source:
     seed: int
     multiple: int
     """Widths of batches come in steps of this many tokens."""
+    with_words: bool = False
+    """Whether batches say where words begin."""
 
 
 def open_source(
@@ -43,19 +45,32 @@ def open_source(
     pair_fraction: float,
     seed: int,
     multiple: int = 8,
+    with_words: bool = False,
 ) -> Source:
     """Lay out a split as examples.
 
     Raises:
-        UserError: the split holds no tokens.
+        UserError: the split holds no tokens, or not where words begin when that is asked for.
     """
     if shards.num_tokens == 0:
         raise UserError(
             f"{shards.data_dir}: the split {shards.split} holds no tokens: prepare the text with a "
             "held-out fraction above 0 and at most 0.5"
         )
+    if with_words and not shards.has_words:
+        raise UserError(
+            f"{shards.data_dir}: does not say where words begin: prepare the text again with "
+            "amber prepare --words tokenizer, or --words jieba for Chinese"
+        )
     layout = index_examples(shards.offsets, length=length, pair_fraction=pair_fraction, seed=seed)
-    return Source(shards=shards, layout=layout, special=special, seed=seed, multiple=multiple)
+    return Source(
+        shards=shards,
+        layout=layout,
+        special=special,
+        seed=seed,
+        multiple=multiple,
+        with_words=with_words,
+    )
 
 
 def step_batches(
@@ -150,7 +165,8 @@ def held_out_batches(
 def _build(source: Source, *, examples: np.ndarray, epochs: np.ndarray) -> Batch:
     """Read examples of a source; none gives a row of padding."""
     if len(examples) == 0:
-        return empty_batch(source.special, width=min(source.multiple, source.layout.length))
+        width = min(source.multiple, source.layout.length)
+        return empty_batch(source.special, width=width, with_words=source.with_words)
     return build_batch(
         source.shards,
         source.layout,
@@ -159,4 +175,5 @@ def _build(source: Source, *, examples: np.ndarray, epochs: np.ndarray) -> Batch
         epochs=epochs,
         seed=source.seed,
         multiple=source.multiple,
+        with_words=source.with_words,
     )

@@ -18,6 +18,10 @@ SAMPLE: Final = 5  # which of the generator's tokens
 PAIR_DOCUMENT: Final = 6  # which documents are in the pair layout
 PAIR_CUT: Final = 7  # where a pair is cut
 DROPOUT: Final = 8  # of torch's generator, once per step
+NGRAM: Final = 9  # how many words are masked together
+
+BATCH_STREAMS: Final = (CHOOSE, TREAT, RANDOM_TOKEN, SAMPLE, NGRAM)
+"""Those that a batch carries, in this order."""
 
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 

@@ -1,56 +1,66 @@
-"""Fill the chosen positions with samples from the generator network."""
+"""Put replacements into the text, and say which tokens count as replaced."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from amber.electra.config import LabelRule
 
 
 def corrupt(
     input_ids: Int[Tensor, "B T"],
     positions: Int[Tensor, "B K"],
     is_used: Bool[Tensor, "B K"],
-    logits: Float[Tensor, "B K V"],
-    uniforms: Float[Tensor, "B K"],
-    *,
-    forbidden_ids: Int[Tensor, " F"],
-    temperature: float = 1.0,
-) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
-    """Replace each chosen token by a sample from the generator.
+    sampled: Int[Tensor, "B K"],
+) -> Int[Tensor, "B T"]:
+    """Replace each chosen token by its sample.
 
-    The sample is the first token whose cumulative probability exceeds the slot's uniform number,
-    so it depends on nothing but the arguments. The softmax and its sum are float32 whatever the
-    logits are. No gradient passes: the generator learns from its MLM loss only (Clark et al. 2020,
-    section 2).
+    No gradient passes: the generator does not learn from the discriminator's loss (Clark et al.
+    2020, section 2).
 
     Args:
         input_ids: the text, before masking.
         positions: where to replace; unused slots hold 0, which is [CLS] and never chosen.
         is_used: which of the K slots hold a chosen position.
-        logits: the generator's scores at `positions`.
-        uniforms: one number in [0, 1) per slot.
-        forbidden_ids: tokens that are never sampled: [PAD], [CLS], [SEP], [MASK].
-        temperature: of the softmax, above 0; the paper uses 1.
-
-    Returns:
-        The corrupted ids, and which of them differ from the text: a sample that equals the
-        original token counts as original (section 2).
-
-    Raises:
-        ValueError: `temperature` is not positive.
+        sampled: a token per slot.
     """
-    if temperature <= 0:
-        raise ValueError(f"temperature must be > 0, got {temperature}")
-    with torch.no_grad():
-        scores = logits.to(torch.float32, copy=True).div_(temperature)
-        scores.index_fill_(-1, forbidden_ids, -torch.inf)
-        cumulative = scores.softmax(dim=-1).cumsum_(dim=-1)  # (B, K, V)
-        # Rounding: the last sum is near 1, not 1; scaled by it, no uniform number falls outside.
-        threshold = uniforms.unsqueeze(-1) * cumulative[..., -1:]
-        sampled = torch.searchsorted(cumulative, threshold, right=True)  # (B, K, 1)
-        sampled = sampled.clamp_(max=logits.shape[-1] - 1)
-        # A parallel sum may rise by rounding at an impossible token: then the original stays.
-        is_possible = scores.gather(-1, sampled).isfinite().squeeze(-1)
-        original = input_ids.gather(1, positions)
-        replacement = torch.where(is_used & is_possible, sampled.squeeze(-1), original)
-        corrupted = input_ids.scatter(1, positions, replacement)  # (B, T)
-    return corrupted, corrupted != input_ids
+    replacement = torch.where(is_used, sampled, input_ids.gather(1, positions))
+    return input_ids.scatter(1, positions, replacement)
+
+
+def replace_at_random(
+    input_ids: Int[Tensor, "B T"],
+    is_open: Bool[Tensor, "B T"],
+    noise: Float[Tensor, "P B T"],
+    *,
+    fraction: float,
+    ordinary_ids: Int[Tensor, " N"],
+) -> Int[Tensor, "B T"]:
+    """Replace a share of the tokens outside the chosen ones by random ordinary tokens.
+
+    Args:
+        input_ids: the text, its chosen tokens already replaced.
+        is_open: ordinary tokens that were not chosen.
+        noise: of the batch; parts 1 and 2, which decide on the treatment of chosen tokens, decide
+            here whether and by what a token is replaced.
+        fraction: share that is replaced, in [0, 1).
+        ordinary_ids: what a token may be replaced by.
+    """
+    pick = (noise[2] * len(ordinary_ids)).long().clamp(max=len(ordinary_ids) - 1)
+    return torch.where(is_open & (noise[1] < fraction), ordinary_ids[pick], input_ids)
+
+
+def replaced_labels(
+    input_ids: Int[Tensor, "B T"],
+    corrupted: Int[Tensor, "B T"],
+    is_chosen: Bool[Tensor, "B T"],
+    *,
+    rule: LabelRule,
+) -> Bool[Tensor, "B T"]:
+    """Say which tokens count as replaced.
+
+    `content`: those that differ from the text: a sample that equals the original token counts as
+    original (section 2). `source`: those too, and all chosen ones, whatever was drawn there.
+    """
+    differs = corrupted != input_ids
+    return differs if rule == "content" else differs | is_chosen

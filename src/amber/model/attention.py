@@ -1,9 +1,14 @@
 """Multi-head self-attention over all tokens, and rotary positions."""
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+Direction = Literal["both", "left", "right"]
+"""Which side of itself a token may look at; itself it always may."""
 
 SDPA_LENGTH = 512
 """From this length on, torch's fused attention is the faster one on a CPU in bfloat16 too."""
@@ -15,6 +20,7 @@ def attend(
     value: Float[Tensor, "B H T S"],
     attention_mask: Bool[Tensor, "B T"] | None,
     *,
+    direction: Direction = "both",
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T S"]:
     """Average the values, weighted by the softmax of the scaled products of queries and keys.
@@ -28,6 +34,7 @@ def attend(
         value: values per head.
         attention_mask: True for the tokens that may be looked at; None for all. A row without
             any such token looks at all of them: its output means nothing but is finite.
+        direction: the side that a token may look at.
         dropout: share of the weights set to zero; the others are scaled up.
 
     Returns:
@@ -37,17 +44,41 @@ def attend(
     if attention_mask is not None:
         is_seen = attention_mask | ~attention_mask.any(dim=1, keepdim=True)
         mask = is_seen[:, None, None, :]  # (B, 1, 1, T)
+    if direction != "both":
+        mask = one_sided(query.shape[2], mask, direction=direction, device=query.device)
     is_short = query.shape[2] < SDPA_LENGTH
     if query.device.type == "cpu" and query.dtype == torch.bfloat16 and is_short:
         return attend_explicitly(query, key, value, mask, dropout=dropout)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
 
+def one_sided(
+    length: int,
+    mask: Bool[Tensor, "B 1 1 T"] | None,
+    *,
+    direction: Direction,
+    device: torch.device,
+) -> Bool[Tensor, "B1 1 T T"]:
+    """Say which tokens each token may look at when it may look at one side only, and at itself.
+
+    Args:
+        length: T.
+        mask: True for the tokens that anyone may look at; None for all.
+        direction: left or right.
+        device: where the result shall be.
+    """
+    side = torch.ones(length, length, dtype=torch.bool, device=device)
+    side = side.tril() if direction == "left" else side.triu()
+    if mask is None:
+        return side[None, None]
+    return (side & mask) | torch.eye(length, dtype=torch.bool, device=device)
+
+
 def attend_explicitly(
     query: Float[Tensor, "B H T S"],
     key: Float[Tensor, "B H T S"],
     value: Float[Tensor, "B H T S"],
-    mask: Bool[Tensor, "B 1 1 T"] | None,
+    mask: Bool[Tensor, "B1 1 Q T"] | None,
     *,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T S"]:

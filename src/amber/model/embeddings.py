@@ -1,5 +1,6 @@
 """Ids to vectors: the tables, their sum, LayerNorm and dropout."""
 
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -16,13 +17,33 @@ class Embeddings(nn.Module):
     """The token table; in the bert body also learned positions and segments.
 
     One object may serve the generator and the discriminator: the official code shares all three
-    tables and the LayerNorm, and the shared tables then receive the gradients of both.
+    tables and the LayerNorm, and the shared tables then receive the gradients of both. Or they
+    share the token table alone. Or one has the table and the other learns a difference to it,
+    without touching it (He et al. 2021, DeBERTaV3: gradient-disentangled sharing).
     """
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        *,
+        token: nn.Embedding | None = None,
+        base: nn.Embedding | None = None,
+    ) -> None:
+        """Make the tables.
+
+        Args:
+            config: gives the sizes.
+            token: a token table to share; a new one is made unless given.
+            base: a token table of another network: this one's is its current content, through
+                which no gradient passes, plus `delta`, which starts at 0.
+        """
         super().__init__()
         size = config.embedding_size
-        self.token = nn.Embedding(config.vocab_size, size)
+        self.base = (base,)  # in a tuple: it is a part of the other network, not of this one
+        if base is None:
+            self.token = token or nn.Embedding(config.vocab_size, size)
+        else:
+            self.delta = nn.Embedding(config.vocab_size, size)
         self.position: nn.Embedding | None = None
         self.token_type: nn.Embedding | None = None
         if config.body == "bert":
@@ -51,7 +72,7 @@ class Embeddings(nn.Module):
         Raises:
             ValueError: the sequence is longer than the position table.
         """
-        vectors = self.token(input_ids)  # (B, T, E)
+        vectors = F.embedding(input_ids, self.table)  # (B, T, E)
         if self.position is not None and self.token_type is not None:
             length = input_ids.shape[1]
             if length > self.position.num_embeddings:
@@ -69,4 +90,5 @@ class Embeddings(nn.Module):
     @property
     def table(self) -> Float[Tensor, "V E"]:
         """The token table, which the MLM head uses as its output layer."""
-        return self.token.weight
+        base = self.base[0]
+        return self.token.weight if base is None else base.weight.detach() + self.delta.weight

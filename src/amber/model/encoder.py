@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from amber.model.attention import attend, rotary_table, rotate
+from amber.model.attention import Direction, attend, rotary_table, rotate
 from amber.model.config import EncoderConfig
 from amber.model.embeddings import Embeddings, layer_norm
 
@@ -17,8 +17,11 @@ class Layer(nn.Module):
     embeddings come normalised.
     """
 
-    def __init__(self, config: EncoderConfig, *, is_first: bool) -> None:
+    def __init__(
+        self, config: EncoderConfig, *, is_first: bool, direction: Direction = "both"
+    ) -> None:
         super().__init__()
+        self.direction: Direction = direction
         size, has_bias = config.hidden_size, config.body == "bert"
         self.is_modern = config.body == "modern"
         self.num_heads = config.num_attention_heads
@@ -66,7 +69,9 @@ class Layer(nn.Module):
             query, key = rotate(qkv[:2], *rotary).unbind()
             value = qkv[2]
         dropout = self.attention_dropout if self.training else 0.0
-        mixed = attend(query, key, value, attention_mask, dropout=dropout)  # (B, H, T, S)
+        mixed = attend(
+            query, key, value, attention_mask, direction=self.direction, dropout=dropout
+        )  # (B, H, T, S)
         output = self.attention_output(mixed.transpose(1, 2).flatten(2))
         return F.dropout(output, self.hidden_dropout, self.training)
 
@@ -89,7 +94,16 @@ class Encoder(nn.Module):
     layer.
     """
 
-    def __init__(self, config: EncoderConfig, embeddings: Embeddings) -> None:
+    def __init__(
+        self, config: EncoderConfig, embeddings: Embeddings, *, direction: Direction = "both"
+    ) -> None:
+        """Build the layers.
+
+        Args:
+            config: shape.
+            embeddings: may be shared with another encoder.
+            direction: the side that every token may look at.
+        """
         super().__init__()
         self.config = config
         self.embeddings = embeddings
@@ -97,7 +111,8 @@ class Encoder(nn.Module):
         if config.embedding_size != config.hidden_size:
             self.embeddings_project = nn.Linear(config.embedding_size, config.hidden_size)
         self.layers = nn.ModuleList(
-            Layer(config, is_first=i == 0) for i in range(config.num_hidden_layers)
+            Layer(config, is_first=i == 0, direction=direction)
+            for i in range(config.num_hidden_layers)
         )
         self.final_norm: nn.LayerNorm | None = None
         if config.body == "modern":

@@ -15,17 +15,17 @@ from torch import Tensor
 
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
-from amber.model.hugging_face import to_settings
+from amber.model.hugging_face import Meaning, to_settings
 from amber.tokens.tokenizer import load_tokenizer, save_tokenizer, special_ids, vocab_size
 
 POINTER_START = b"version https://git-lfs"
 
 
-def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], Path]:
-    """Read config.json and the weights; also return the path of the latter.
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read config.json.
 
     Raises:
-        UserError: a file is missing or damaged.
+        UserError: it is missing or damaged.
     """
     config_path = folder / "config.json"
     if not config_path.is_file():
@@ -36,6 +36,16 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], Path]:
         raise UserError(f"{config_path}: not JSON ({error}): copy the folder again") from error
     if not isinstance(settings, dict):
         raise UserError(f"{config_path}: not a JSON object: copy the folder again")
+    return settings
+
+
+def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], Path]:
+    """Read config.json and the weights; also return the path of the latter.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    settings = read_settings(folder)
     paths = [folder / name for name in ("model.safetensors", "pytorch_model.bin")]
     path = next((p for p in paths if p.is_file()), None)
     if path is None:
@@ -82,22 +92,59 @@ def write_folder(
     architecture: str,
     tokenizer_dir: Path,
     card: str,
+    *,
+    meaning: Meaning = "replaced",
+    extras: dict[str, dict[str, Tensor]] | None = None,
 ) -> None:
-    """Write a whole model folder beside its place, then move it there."""
+    """Write a whole model folder beside its place, then move it there.
+
+    Args:
+        folder: replaced if it exists.
+        weights: content of model.safetensors.
+        config: the shape.
+        architecture: the class of `transformers` that the folder is for.
+        tokenizer_dir: a tokenizer, written again.
+        card: content of README.md.
+        meaning: of a binary head's score.
+        extras: further files of weights, which `transformers` does not read, by name.
+    """
+    tokenizer = fitting_tokenizer(tokenizer_dir, config)
+    ids = special_ids(tokenizer)
+    special = {"pad": ids.pad, "cls": ids.cls, "sep": ids.sep}
+    settings = to_settings(config, architecture=architecture, special=special, meaning=meaning)
+    files = {"model.safetensors": weights, **(extras or {})}
+    place_folder(folder, files, settings, tokenizer, config, card)
+
+
+def fitting_tokenizer(tokenizer_dir: Path, config: EncoderConfig) -> Tokenizer:
+    """Read a tokenizer whose entries all have a row in the token table.
+
+    Raises:
+        UserError: it has more entries.
+    """
     tokenizer = load_tokenizer(tokenizer_dir)
     if vocab_size(tokenizer) > config.vocab_size:
         raise UserError(
             f"{tokenizer_dir}: the tokenizer has {vocab_size(tokenizer)} entries, the model's "
             f"token table {config.vocab_size}: give the tokenizer that it was trained with"
         )
-    ids = special_ids(tokenizer)
-    special = {"pad": ids.pad, "cls": ids.cls, "sep": ids.sep}
-    settings = to_settings(config, architecture=architecture, special=special)
+    return tokenizer
+
+
+def place_folder(
+    folder: Path,
+    files: dict[str, dict[str, Tensor]],
+    settings: dict[str, Any],
+    tokenizer: Tokenizer,
+    config: EncoderConfig,
+    card: str,
+) -> None:
+    """Write all files of a folder beside its place, then move it there."""
     partial = folder.with_name(f".{folder.name}.partial")
     old = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        fill_folder(partial, weights, settings, tokenizer, config, card)
+        fill_folder(partial, files, settings, tokenizer, config, card)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -111,7 +158,7 @@ def write_folder(
 
 def fill_folder(
     folder: Path,
-    weights: dict[str, Tensor],
+    files: dict[str, dict[str, Tensor]],
     settings: dict[str, Any],
     tokenizer: Tokenizer,
     config: EncoderConfig,
@@ -126,7 +173,8 @@ def fill_folder(
         model_max_length=config.max_position_embeddings,
         model_input_names=["input_ids", *segments, "attention_mask"],
     )
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    for name, weights in files.items():
+        save_file(weights, folder / name, metadata={"format": "pt"})
     text = json.dumps(settings, indent=2, sort_keys=True) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")

@@ -1,7 +1,9 @@
 """Model folders as `transformers` reads and writes them, without importing it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -10,19 +12,22 @@ from amber.errors import UserError
 from amber.model.config import EncoderConfig
 from amber.model.embeddings import Embeddings
 from amber.model.encoder import Encoder
-from amber.model.files import read_folder, write_folder
-from amber.model.heads import MLMHead, RTDHead
+from amber.model.files import read_folder, read_weights, write_folder
+from amber.model.heads import MLMHead, RTDHead, UnitHead
 from amber.model.hugging_face import (
     ENCODER_NAMES,
     ENCODER_PREFIX,
+    ENERGY_LABELS,
     MLM_NAMES,
     RTD_LABELS,
     RTD_NAMES,
     TIED_DECODER,
+    Meaning,
     from_settings,
     weight_names,
 )
 
+COPY_GATE: Final = "copy_gate.safetensors"
 FOREIGN_HEADS = (
     "pooler.",
     "bert.pooler.",
@@ -41,13 +46,20 @@ OnIgnored = Callable[[list[str]], None]
 
 
 def save_discriminator(
-    folder: Path, encoder: Encoder, head: RTDHead, *, tokenizer_dir: Path, card: str
+    folder: Path,
+    encoder: Encoder,
+    head: RTDHead,
+    *,
+    tokenizer_dir: Path,
+    card: str,
+    meaning: Meaning = "replaced",
 ) -> None:
-    """Write an encoder with its head for replaced tokens.
+    """Write an encoder with its head for replaced tokens, or for energies.
 
     The bert body becomes `ElectraForPreTraining`. The modern one becomes
     `ModernBertForTokenClassification` with the labels original and replaced: the first gets the
-    score 0, so that the softmax over both equals the sigmoid of our score.
+    score 0, so that the softmax over both equals the sigmoid of our score. There is no class of
+    `transformers` for energies: these two give them as their scores.
 
     Args:
         folder: replaced if it exists.
@@ -55,6 +67,7 @@ def save_discriminator(
         head: of the same shape.
         tokenizer_dir: a tokenizer, written again with the model's inputs and longest sequence.
         card: content of README.md.
+        meaning: of the head's score.
 
     Raises:
         UserError: the tokenizer has more entries than the token table.
@@ -67,11 +80,19 @@ def save_discriminator(
         for name in ("classifier.weight", "classifier.bias"):
             weights[name] = torch.cat([torch.zeros_like(weights[name]), weights[name]])
     architecture = "ElectraForPreTraining" if is_bert else "ModernBertForTokenClassification"
-    write_folder(folder, weights, encoder.config, architecture, tokenizer_dir, card)
+    write_folder(
+        folder, weights, encoder.config, architecture, tokenizer_dir, card, meaning=meaning
+    )
 
 
 def save_generator(
-    folder: Path, encoder: Encoder, head: MLMHead, *, tokenizer_dir: Path, card: str
+    folder: Path,
+    encoder: Encoder,
+    head: MLMHead,
+    *,
+    tokenizer_dir: Path,
+    card: str,
+    copy_gate: UnitHead | None = None,
 ) -> None:
     """Write an encoder with its vocabulary head.
 
@@ -84,6 +105,8 @@ def save_generator(
         head: of the same shape.
         tokenizer_dir: a tokenizer, written again with the model's inputs and longest sequence.
         card: content of README.md.
+        copy_gate: of All-Tokens MLM, for which `transformers` has no class: written to a file of
+            its own.
 
     Raises:
         UserError: the tokenizer has more entries than the token table.
@@ -93,7 +116,50 @@ def save_generator(
     weights = to_file(encoder, model_type, ENCODER_NAMES[model_type])
     weights |= to_file(head, model_type, MLM_NAMES[model_type])
     architecture = "ElectraForMaskedLM" if is_bert else "ModernBertForMaskedLM"
-    write_folder(folder, weights, encoder.config, architecture, tokenizer_dir, card)
+    extras = None if copy_gate is None else {COPY_GATE: plain_weights(copy_gate)}
+    write_folder(folder, weights, encoder.config, architecture, tokenizer_dir, card, extras=extras)
+
+
+def plain_weights(module: nn.Module) -> dict[str, Tensor]:
+    """Copy weights to float32 tensors under their own names."""
+    return {
+        name: weight.detach().to("cpu", torch.float32, copy=True).contiguous()
+        for name, weight in module.named_parameters()
+    }
+
+
+def load_plain(path: Path, module: nn.Module) -> None:
+    """Read weights under their own names into a module.
+
+    Raises:
+        UserError: the file is damaged, or is not of such a module.
+    """
+    weights, places = read_weights(path), dict(module.named_parameters())
+    shapes = {name: weight.shape for name, weight in weights.items()}
+    if shapes != {name: place.shape for name, place in places.items()}:
+        raise UserError(f"{path}: is of another network than its config.json: copy it again")
+    with torch.no_grad():
+        for name, place in places.items():
+            place.copy_(weights[name])
+
+
+def load_copy_gate(folder: Path, config: EncoderConfig) -> UnitHead | None:
+    """Read the copy gate of All-Tokens MLM; None where there is none.
+
+    Raises:
+        UserError: its file is damaged.
+    """
+    if not (folder / COPY_GATE).is_file():
+        return None
+    gate = UnitHead(config)
+    load_plain(folder / COPY_GATE, gate)
+    return gate
+
+
+def score_meaning(folder: Path) -> Meaning:
+    """Return what the binary head of a model folder gives."""
+    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return settings.get("amber", {}).get("score", "replaced")
 
 
 def load_discriminator(
@@ -115,7 +181,8 @@ def load_discriminator(
     encoder = build_encoder(weights, config, model_type, where=where)
     head = None
     labels = {str(i): label for i, label in (settings.get("id2label") or {}).items()}
-    is_ours = model_type == "modernbert" and "classifier.weight" in weights and labels == RTD_LABELS
+    is_ours = model_type == "modernbert" and "classifier.weight" in weights
+    is_ours = is_ours and labels in (RTD_LABELS, ENERGY_LABELS)
     if is_ours:
         for name in ("classifier.weight", "classifier.bias"):
             original, replaced = weights[name].chunk(2)

@@ -1,4 +1,4 @@
-"""The two pre-training heads on top of an encoder."""
+"""The pre-training heads on top of an encoder."""
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -49,3 +49,15 @@ class RTDHead(nn.Module):
         if self.norm is not None:
             x = self.norm(x)
         return self.classifier(x).squeeze(-1)
+
+
+class UnitHead(nn.Module):
+    """One number per token, without a layer before: the copy gate, or a baseline."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.classifier = nn.Linear(config.hidden_size, 1)
+
+    def forward(self, hidden_states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N"]:
+        """Score every vector."""
+        return self.classifier(hidden_states).squeeze(-1)

@@ -1,6 +1,6 @@
 """Names and settings of `transformers` for our networks: pure translation, no files."""
 
-from typing import Any
+from typing import Any, Literal
 
 from amber import __version__
 from amber.config import update
@@ -58,6 +58,9 @@ RTD_NAMES = {
     "modernbert": {"dense": "head.dense", "norm": "head.norm", "classifier": "classifier"},
 }
 RTD_LABELS = {"0": "original", "1": "replaced"}
+ENERGY_LABELS = {"0": "zero", "1": "energy"}
+Meaning = Literal["replaced", "energy"]
+"""What the one score per token of a binary head means: the logit of replaced, or an energy."""
 
 TIED_DECODER = {
     "electra": "generator_lm_head.weight",
@@ -91,12 +94,17 @@ def weight_names(model_type: str, name: str, table: dict[str, str]) -> list[str]
 
 
 def to_settings(
-    config: EncoderConfig, *, architecture: str, special: dict[str, int]
+    config: EncoderConfig,
+    *,
+    architecture: str,
+    special: dict[str, int],
+    meaning: Meaning = "replaced",
 ) -> dict[str, Any]:
     """Write a shape as the content of config.json.
 
     Args:
         config: the shape.
+        meaning: of a binary head's score.
         architecture: the class of `transformers` that the folder is for.
         special: ids of `pad`, `cls` and `sep`.
     """
@@ -116,6 +124,7 @@ def to_settings(
             "version": __version__,
             "initial_std": config.initial_std,
             "initial_scale": config.initial_scale,
+            **({"score": meaning} if meaning != "replaced" else {}),
         },
     }
     if config.body == "bert":
@@ -153,8 +162,9 @@ def to_settings(
         "sep_token_id": special["sep"],
     }
     if architecture == "ModernBertForTokenClassification":
-        settings["id2label"] = RTD_LABELS
-        settings["label2id"] = {label: int(i) for i, label in RTD_LABELS.items()}
+        labels = RTD_LABELS if meaning == "replaced" else ENERGY_LABELS
+        settings["id2label"] = labels
+        settings["label2id"] = {label: int(i) for i, label in labels.items()}
     return settings
 
 

@@ -8,6 +8,9 @@ from torch import Tensor, nn
 
 from amber.model.config import EncoderConfig
 
+OFFICIAL_LAYERS = ("logits", "start", "end_dense", "end", "no_answer_dense", "no_answer")
+GLOROT_LAYERS = ("embeddings_project", *OFFICIAL_LAYERS)
+
 
 @torch.no_grad()
 def initialize(module: nn.Module, config: EncoderConfig, *, seed: int) -> None:
@@ -19,6 +22,9 @@ def initialize(module: nn.Module, config: EncoderConfig, *, seed: int) -> None:
     | matrices | the same; with `config.initial_scale` > 0, `initial_scale / sqrt(fan_in)` |
     | `embeddings_project` | Glorot uniform (the official code's framework default) |
     | `classifier`, the one unit | bert: Glorot uniform; modern: normal, `config.initial_std` |
+    | `output`, the last layer of a task head as in `transformers` | normal, `config.initial_std` |
+    | all layers of the official code's task heads | Glorot uniform, its framework's default |
+    | `delta`, the difference to another table | 0 |
     | biases | 0 |
     | LayerNorm weights | 1 |
 
@@ -26,6 +32,10 @@ def initialize(module: nn.Module, config: EncoderConfig, *, seed: int) -> None:
     the depth of the generator does not change where the discriminator starts. Initialise both
     through the module that holds them: each alone, a generator of equal width would start as a
     copy of the discriminator's first layers.
+
+    A task head's `output` is small so that the first scores are near 0 and the pre-trained layers
+    get small gradients at first: BERT's and ELECTRA's rule in `transformers`, but for the cut.
+    ModernBERT's classes use `hidden_size ** -0.5` there.
 
     Args:
         module: what to fill; shared embeddings are filled once.
@@ -39,7 +49,7 @@ def initialize(module: nn.Module, config: EncoderConfig, *, seed: int) -> None:
         for name, weight in part.named_parameters(recurse=False):
             full_name = f"{path}.{name}" if path else name
             rng = torch.Generator().manual_seed(stream_seed(seed, full_name))
-            if name == "bias":
+            if name == "bias" or path.endswith(".delta"):
                 weight.zero_()
             elif isinstance(part, nn.LayerNorm):
                 weight.fill_(1.0)
@@ -54,10 +64,10 @@ def initialize(module: nn.Module, config: EncoderConfig, *, seed: int) -> None:
 def matrix(weight: Tensor, layer: str, config: EncoderConfig, rng: torch.Generator) -> Tensor:
     """Draw the weights of a linear layer by its name."""
     fan_out, fan_in = weight.shape
-    if layer == "embeddings_project" or (layer == "classifier" and config.body == "bert"):
+    if layer in GLOROT_LAYERS or (layer == "classifier" and config.body == "bert"):
         bound = math.sqrt(6 / (fan_in + fan_out))
         return torch.empty(weight.shape).uniform_(-bound, bound, generator=rng)
-    if layer == "classifier" or config.initial_scale == 0:
+    if layer in ("classifier", "output") or config.initial_scale == 0:
         return cut_normal(weight, config.initial_std, rng)
     return cut_normal(weight, config.initial_scale / math.sqrt(fan_in), rng)
 

@@ -14,6 +14,9 @@ class OptimConfig:
     learning_rate: float = 5e-4
     """Peak rate of AdamW."""
 
+    generator_rate_ratio: float = 1.0
+    """Rate of what is the generator's alone, as a multiple of the main encoder's."""
+
     warmup_fraction: float = 0.0
     """Share of the budget over which the rate rises linearly from 0."""
 
@@ -58,7 +61,7 @@ class OptimConfig:
         Raises:
             UserError: with the name of the setting.
         """
-        for name in ("learning_rate", "eps", "muon_learning_rate"):
+        for name in ("learning_rate", "eps", "muon_learning_rate", "generator_rate_ratio"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UserError(f"optim.{name} must be above 0, got {getattr(self, name)}")
         for name in ("weight_decay", "max_grad_norm", "warmup_steps"):

@@ -1,6 +1,7 @@
 """Build the optimisers and set their rates: AdamW for all, or Muon for the matrices."""
 
 import math
+from typing import Any, Final, NamedTuple
 
 from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
@@ -8,43 +9,71 @@ from torch.optim import AdamW, Muon, Optimizer
 from amber.optim.config import OptimConfig
 from amber.optim.schedule import rate_factor
 
+GENERATOR: Final = ("generator.", "mlm_head.", "baseline.")
+"""How the names of weights begin that are the generator's alone."""
 
-def split_parameters(model: nn.Module) -> dict[str, list[Tensor]]:
-    """Sort the parameters, each once, into `matrices`, `others` and `plain`.
 
-    `plain` are norms and biases, which the paper's code does not decay. `others` are decayed like
-    the matrices of the encoder, but never Muon's; so are the heads.
+class Split(NamedTuple):
+    """Parameters, each once, by how they are trained."""
+
+    matrices: list[Tensor]
+    """Of the encoders' layers: decayed; Muon's where it is chosen."""
+
+    others: list[Tensor]
+    """Tables and heads: decayed, never Muon's."""
+
+    plain: list[Tensor]
+    """Norms and biases, which the paper's code does not decay."""
+
+
+def split_parameters(model: nn.Module, *, is_generator: bool | None = None) -> Split:
+    """Sort the parameters that are trained.
+
+    Args:
+        model: a shared parameter is taken once, as the main encoder's.
+        is_generator: take what is the generator's alone (True), all else (False), or all (None).
     """
-    groups: dict[str, list[Tensor]] = {"matrices": [], "others": [], "plain": []}
+    split = Split([], [], [])
     for name, parameter in model.named_parameters():  # a shared one is named once
+        if not parameter.requires_grad or is_generator not in (None, name.startswith(GENERATOR)):
+            continue
         if parameter.ndim < 2:
-            groups["plain"].append(parameter)
+            split.plain.append(parameter)
         elif ".layers." in name:
-            groups["matrices"].append(parameter)
+            split.matrices.append(parameter)
         else:
-            groups["others"].append(parameter)
-    return groups
+            split.others.append(parameter)
+    return split
 
 
 def build_optimizers(model: nn.Module, config: OptimConfig) -> list[Optimizer]:
     """Return AdamW, and Muon after it when `config.matrices` asks for it."""
-    groups = split_parameters(model)
-    decayed = groups["others"] + (groups["matrices"] if config.matrices == "adamw" else [])
+    parts = [(1.0, split_parameters(model))]
+    if config.generator_rate_ratio != 1:
+        parts = [
+            (1.0, split_parameters(model, is_generator=False)),
+            (config.generator_rate_ratio, split_parameters(model, is_generator=True)),
+        ]
+    has_muon = config.matrices == "muon"
+    adamw_groups: list[dict[str, Any]] = []
+    for ratio, part in parts:
+        decayed = part.others + ([] if has_muon else part.matrices)
+        adamw_groups += [
+            {"params": decayed, "decay": config.weight_decay, "ratio": ratio},
+            {"params": part.plain, "decay": 0.0, "ratio": ratio},
+        ]
     adamw = AdamW(
-        [
-            {"params": decayed, "decay": config.weight_decay},
-            {"params": groups["plain"], "decay": 0.0},
-        ],
+        [group for group in adamw_groups if group["params"]],
         lr=config.learning_rate,
         betas=(config.beta1, config.beta2),
         eps=config.eps,
         weight_decay=config.weight_decay,
         fused=True,
     )
-    if config.matrices == "adamw":
+    if not has_muon:
         return [adamw]
     muon = Muon(
-        groups["matrices"],
+        [{"params": part.matrices, "ratio": ratio} for ratio, part in parts if part.matrices],
         lr=config.muon_learning_rate,
         weight_decay=config.weight_decay,
         momentum=config.muon_momentum,
@@ -74,10 +103,10 @@ def set_rates(
         first = 1.0 - config.beta1 ** (step + 1)
         second = math.sqrt(1.0 - config.beta2 ** (step + 1))
     for group in optimizers[0].param_groups:
-        group["lr"] = rate * first / second
+        group["lr"] = group["ratio"] * rate * first / second
         group["eps"] = config.eps / second
         group["weight_decay"] = group["decay"] * second / first
     for optimizer in optimizers[1:]:
         for group in optimizer.param_groups:
-            group["lr"] = config.muon_learning_rate * factor
+            group["lr"] = group["ratio"] * config.muon_learning_rate * factor
     return rate

@@ -44,6 +44,9 @@ class TrainState:
     seconds: float = 0.0
     """Spent in training steps."""
 
+    is_second_stage: bool = False
+    """Whether the generator is done and the discriminator is trained (two_stage)."""
+
     best_loss: float = float("inf")
     """Lowest held-out loss so far."""
 

@@ -1,24 +1,54 @@
-"""The settings of `amber evaluate`, `amber inspect` and `amber demo`; no torch here."""
+"""The settings of `amber evaluate`, `score`, `inspect` and `demo`; no torch here."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from amber.errors import UserError
+from amber.text.lines import OnBad
+
+ScoreBy = Literal["pll", "rtd", "energy", "naming"]
+"""What a sentence's score is the sum of, over its tokens."""
+
+HELD_OUT_ONLY = (
+    "examples",
+    "pair_fraction",
+    "fraction",
+    "keep_fraction",
+    "random_fraction",
+    "temperature",
+    "top_k",
+    "top_p",
+    "batch_size",
+)
+"""Settings of `amber evaluate` without effect on minimal pairs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluateConfig:
-    """Measure a model on held-out text, with masks and samples that never change.
+    """Measure a model on held-out text, on minimal pairs, or on both.
 
-    What is not given is as in the run that trained the model, where its config.toml is beside it.
+    Masks and samples never change. What is not given is as in the run that trained the model, where
+    its config.toml is beside it.
     """
 
     model: Path
-    """A run folder, or a folder with one model; a discriminator needs its `generator` beside it."""
+    """A run folder, or a folder with one model; for --data, a discriminator needs its `generator`
+    beside it."""
 
-    data: Path
+    data: Path | None = None
     """Folder written by `amber prepare`, with the model's tokenizer."""
+
+    pairs: Path | None = None
+    """Minimal pairs (BLiMP, ZhoBLiMP): a JSONL file, a folder of them, or a tar archive, with
+    sentence_good and sentence_bad in each record. Counted: how often the good one scores higher."""
+
+    pairs_limit: int | None = None
+    """Only the first N pairs of each paradigm (default: all)."""
+
+    by: ScoreBy | None = None
+    """How the sentences of pairs are scored, as for `amber score` (default: rtd where there is a
+    discriminator)."""
 
     examples: int | None = None
     """Held-out sequences used; 0 = all (default: as in the run, else 512)."""
@@ -41,6 +71,14 @@ class EvaluateConfig:
     temperature: float | None = None
     """Of the generator's samples (default: as in the run, else 1)."""
 
+    top_k: int | None = None
+    """Samples are of the k most probable tokens only; 0 = of all (default: as in the run, else
+    0)."""
+
+    top_p: float | None = None
+    """Samples are of the most probable tokens that reach this probability together (default: as in
+    the run, else 1)."""
+
     batch_size: int | None = None
     """Sequences per forward pass (default: as in the run, else 32)."""
 
@@ -58,6 +96,65 @@ class EvaluateConfig:
         """
         if self.examples is not None and self.examples < 0:
             raise UserError(f"examples must be at least 0, got {self.examples}")
+        if self.data is None and self.pairs is None:
+            raise UserError("--data or --pairs must be given: what to measure the model on")
+        missing, idle = "pairs", ("pairs_limit", "by")
+        if self.data is None:
+            missing, idle = "data", HELD_OUT_ONLY
+        for name in idle if getattr(self, missing) is None else ():
+            if getattr(self, name) is not None:
+                raise UserError(f"{name} has no effect without {missing}: leave it out")
+        if self.pairs_limit is not None and self.pairs_limit < 1:
+            raise UserError(f"pairs_limit must be at least 1, got {self.pairs_limit}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreConfig:
+    """Score sentences: the higher, the more acceptable they are to the model.
+
+    A score is a sum over the tokens, in nats, and so falls with the length of the sentence. A line
+    of the output is score, number of tokens and sentence, with tabs between; a line without a token
+    stays, with an empty score.
+    """
+
+    model: Path
+    """A run folder, or a folder with one model."""
+
+    file: Path
+    """Text with one sentence per line (.txt, also compressed with gz, bz2, zst or xz); - reads
+    from stdin."""
+
+    by: ScoreBy | None = None
+    """pll: log P(token | all others), each token hidden in turn (a generator or a masked language
+    model; [CLS], [SEP], [PAD] and [MASK] get no probability). rtd: log P(original), one pass (a
+    discriminator). energy: minus the energy, one pass (Electric; up to a constant per token).
+    naming: log P of naming the token that is seen, one pass (replace_mlm, all_tokens_mlm).
+    (default: what the model has, pll last)."""
+
+    length: int | None = None
+    """Tokens per sequence, [CLS] and [SEP] included: longer sentences are cut into windows without
+    overlap, whose scores are added up (default: as in the run, else 128)."""
+
+    on_bad: OnBad = "stop"
+    """A line that is not valid text: stop, put a blank for its bad bytes, or leave it unscored."""
+
+    out: Path | None = None
+    """Write the lines to this file (default: stdout)."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: a GPU where there is one."""
+
+    precision: Literal["auto", "float32", "bf16"] | None = None
+    """Of the matrix products (default: as in the run, else auto: bf16 where the chip has it)."""
+
+    def __post_init__(self) -> None:
+        """Refuse to write over the text.
+
+        Raises:
+            UserError: with the name of the setting.
+        """
+        if self.out is not None and self.out.resolve() == self.file.resolve():
+            raise UserError(f"out is {self.out}, the text itself: name another file")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,17 @@ from pathlib import Path
 from typing import Literal
 
 from amber.data.config import BatchConfig
-from amber.electra.config import GeneratorConfig, LossConfig, MaskConfig, NoiseConfig, Objective
+from amber.electra.config import (
+    Algorithm,
+    GeneratorConfig,
+    LabelRule,
+    LossConfig,
+    MaskConfig,
+    Method,
+    NoiseConfig,
+    Objective,
+    Sharing,
+)
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
 from amber.optim.config import OptimConfig
@@ -111,7 +121,7 @@ class LogConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PretrainConfig:
-    """Train a discriminator and its generator (rtd), or a masked language model (mlm)."""
+    """Train an encoder by one of six objectives; by default a discriminator and its generator."""
 
     data: Path
     """Folder written by `amber prepare`."""
@@ -129,7 +139,27 @@ class PretrainConfig:
     """Go on from the newest sound checkpoint of the run folder."""
 
     objective: Objective = "rtd"
-    """rtd: replaced token detection with a jointly trained generator; mlm: the baseline."""
+    """What the main encoder learns. rtd: which tokens were replaced; rtd_masked: the same, at the
+    chosen tokens only; replace_mlm: the original tokens at the chosen places, from the text with
+    replacements; all_tokens_mlm: the original tokens everywhere; mlm: the tokens hidden by [MASK],
+    without a second network; electric: an energy of every token, from which a sentence's score
+    comes."""
+
+    algorithm: Algorithm = "joint"
+    """joint: both losses in every step; two_stage: the generator first, then the discriminator,
+    which starts from its weights; adversarial: the generator maximises the discriminator's loss."""
+
+    switch_fraction: float = 0.5
+    """Share of the budget after which the discriminator is trained (two_stage)."""
+
+    sharing: Sharing = "embeddings"
+    """What both networks share. embeddings: all tables and their LayerNorm; tokens: the token
+    table; none; all: every weight (equal sizes); gdes: the discriminator's token table is the
+    generator's plus a difference of its own, and sends no gradient to it."""
+
+    label_rule: LabelRule = "content"
+    """Which tokens count as replaced. content: those that differ from the text; source: all that
+    were chosen, whatever was drawn there."""
 
     seed: int = 0
     """Of the initial weights, the order, the masks, the samples and the dropout."""
@@ -166,11 +196,25 @@ class PretrainConfig:
         """
         if not 0 <= self.seed < 2**63:
             raise UserError(f"seed must be in [0, 2^63), got {self.seed}")
+        if not 0 < self.switch_fraction < 1:
+            raise UserError(f"switch_fraction must be in (0, 1), got {self.switch_fraction}")
         if self.batch.length > self.model.max_position_embeddings:
             raise UserError(
                 f"batch.length ({self.batch.length}) exceeds model.max_position_embeddings "
                 f"({self.model.max_position_embeddings}): lower the first or raise the second"
             )
+
+    @property
+    def method(self) -> Method:
+        """The choices that decide networks and losses."""
+        return Method(
+            objective=self.objective,
+            algorithm=self.algorithm,
+            sharing=self.sharing,
+            label_rule=self.label_rule,
+            noise=self.noise,
+            loss=self.loss,
+        )
 
 
 RESUMABLE = frozenset(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 
 from amber.data.batch import Batch
-from amber.electra.config import LossConfig, MaskConfig
+from amber.electra.config import MaskConfig, Method
 from amber.electra.mask import Masked, mask
 from amber.electra.metrics import Tally
 from amber.electra.pretraining import PretrainingModel
@@ -23,6 +23,8 @@ def mask_batch(batch: Batch, config: MaskConfig, vocabulary: Vocabulary) -> Mask
         config,
         mask_id=vocabulary.special.mask,
         ordinary_ids=vocabulary.ordinary_ids,
+        is_word_start=batch.is_word_start,
+        log_frequencies=vocabulary.log_frequencies,
     )
 
 
@@ -56,7 +58,7 @@ def evaluate(
             outcome = model(batch, masked, temperature=temperature)
         tally.add(outcome, batch, masked)
     model.train(was_training)
-    return merged(process.gather(tally)).metrics()
+    return merged(process.gather(tally)).metrics(model.predictions)
 
 
 def merged(tallies: list[Tally]) -> Tally:
@@ -67,9 +69,15 @@ def merged(tallies: list[Tally]) -> Tally:
     return total
 
 
-def held_out_loss(metrics: dict[str, float], config: LossConfig) -> float:
-    """Return what training minimises, on the held-out text: it tells the best checkpoint."""
-    if "disc_loss" not in metrics:
+def held_out_loss(metrics: dict[str, float], method: Method) -> float:
+    """Return what training minimises, on the held-out text: it tells the best checkpoint.
+
+    Weights are those of the end of the budget. A generator that learns nothing, or something else
+    than the hidden tokens (adversarial), is left out, and so is one that learns alone no more.
+    """
+    main = metrics.get("disc_loss", metrics.get("encoder_lm_loss"))
+    if main is None:
         return metrics["masked_lm_loss"]
-    generator = config.generator_weight * metrics["masked_lm_loss"]
-    return generator + config.discriminator_weight * metrics["disc_loss"]
+    first, second = method.weights_at(1.0)
+    is_learning = method.is_generator_trained and method.algorithm == "joint"
+    return second * main + (first * metrics["masked_lm_loss"] if is_learning else 0.0)

@@ -4,16 +4,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from jaxtyping import Int
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from amber.config import read_toml, update
 from amber.data.config import BatchConfig
-from amber.electra.config import MaskConfig, NoiseConfig
+from amber.electra.config import (
+    LabelRule,
+    LossConfig,
+    MaskConfig,
+    Method,
+    NoiseConfig,
+    Objective,
+)
 from amber.electra.pretraining import PretrainingModel
 from amber.errors import UserError
 from amber.model.encoder import Encoder
-from amber.model.folder import load_discriminator, load_generator
-from amber.model.heads import MLMHead, RTDHead
+from amber.model.folder import (
+    load_copy_gate,
+    load_discriminator,
+    load_generator,
+    score_meaning,
+)
+from amber.model.heads import MLMHead, RTDHead, UnitHead
+from amber.model.towers import TwoTowers, load_towers
 from amber.run.config import EvaluationConfig
 from amber.run.device import Precision
 from amber.run.setup import Vocabulary
@@ -25,7 +40,9 @@ from amber.tokens.tokenizer import (
     vocab_size,
 )
 
-Kind = Literal["pair", "mlm", "discriminator"]
+Kind = Literal["pair", "mlm", "discriminator", "electric", "namer"]
+"""What a model can do: find replaced tokens and fill in hidden ones; one of these alone; give
+energies; or name the original tokens of a corrupted text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +54,9 @@ class TrainedWith:
 
     mask: MaskConfig = field(default_factory=MaskConfig)
     noise: NoiseConfig = field(default_factory=NoiseConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    objective: Objective = "rtd"
+    label_rule: LabelRule = "content"
     batch: BatchConfig = field(default_factory=BatchConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     precision: Precision = "auto"
@@ -54,18 +74,36 @@ class OpenedModel:
     tokenizer: Tokenizer
     encoder: Encoder
     rtd_head: RTDHead | None
-    generator: Encoder | None
-    """Fills in masked tokens; for a masked language model, `encoder` itself."""
+    """Of one score per token: replaced, or an energy."""
+
+    vocabulary_head: MLMHead | None
+    """On `encoder`."""
+
+    copy_gate: UnitHead | None
+    generator: Encoder | TwoTowers | None
+    """Proposes tokens; for a masked language model, `encoder` itself."""
 
     mlm_head: MLMHead | None
+    """On `generator`, where it is one encoder."""
+
+    method: Method
+    """What it was trained to do, as far as a measurement needs to know."""
+
     trained_with: TrainedWith
 
     @property
     def kind(self) -> Kind:
-        """What it can do: both tasks, masked tokens only, or replaced tokens only."""
+        """What it can do."""
+        if self.method.objective == "electric":
+            return "electric"
         if self.rtd_head is None:
-            return "mlm"
+            return "mlm" if self.method.objective == "mlm" else "namer"
         return "discriminator" if self.generator is None else "pair"
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether what it is tested with is there: a network, or the frequencies of its data."""
+        return not self.method.has_network or self.generator is not None
 
 
 def open_model(path: Path) -> OpenedModel:
@@ -76,36 +114,78 @@ def open_model(path: Path) -> OpenedModel:
     Raises:
         UserError: there is no model, it cannot be read, or its parts do not belong together.
     """
-    main, generator_path = locate(path)
+    main, beside = locate(path)
+    trained_with = read_training_settings(main.parent / "config.toml")
     encoder, rtd_head = load_discriminator(main)
-    generator, mlm_head = None, None
+    vocabulary_head, copy_gate = None, None
     if rtd_head is None:
-        generator, mlm_head = load_generator(main)
-        encoder = generator
-        if mlm_head is None:
+        encoder, vocabulary_head = load_generator(main)
+        copy_gate = load_copy_gate(main, encoder.config)
+        if vocabulary_head is None:
             raise UserError(
                 f"{main}: has neither a head for replaced tokens nor one for masked tokens: give a "
                 "pre-trained model, or a run folder"
             )
-    elif generator_path is not None:
-        generator, mlm_head = load_generator(generator_path)
+    is_energy = rtd_head is not None and score_meaning(main) == "energy"
+    method = method_of(
+        trained_with, is_binary=rtd_head is not None, is_energy=is_energy, beside=beside
+    )
+    generator, mlm_head = None, None
+    if method.objective == "mlm":
+        generator, mlm_head, beside = encoder, vocabulary_head, None
+    elif beside is not None and beside.name == "towers":
+        generator = load_towers(beside)
+    elif beside is not None:
+        generator, mlm_head = load_generator(beside)
         if mlm_head is None:
-            raise UserError(f"{generator_path}: has no vocabulary head: give its masked LM folder")
+            raise UserError(f"{beside}: has no vocabulary head: give its masked LM folder")
     opened = OpenedModel(
         path=main,
         tokenizer=load_tokenizer(main),
         encoder=encoder,
         rtd_head=rtd_head,
+        vocabulary_head=vocabulary_head,
+        copy_gate=copy_gate,
         generator=generator,
         mlm_head=mlm_head,
-        trained_with=read_training_settings(main.parent / "config.toml"),
+        method=method,
+        trained_with=trained_with,
     )
-    check(opened, generator_path)
+    check(opened, beside)
     return opened
 
 
+def method_of(
+    trained_with: TrainedWith, *, is_binary: bool, is_energy: bool, beside: Path | None
+) -> Method:
+    """Say what a model was trained to do, by its run's settings where they fit its head.
+
+    Args:
+        trained_with: of the run; defaults where there is none.
+        is_binary: whether the model has one score per token.
+        is_energy: whether that score is an energy.
+        beside: folder of the network that proposes tokens, if there is one.
+    """
+    objective = trained_with.objective
+    fitting = ("electric",) if is_energy else ("rtd", "rtd_masked")
+    if not is_binary:
+        fitting = ("replace_mlm", "all_tokens_mlm", "mlm")
+    noise = trained_with.noise
+    if objective not in fitting or trained_with.path is None:
+        objective = "electric" if is_energy else ("rtd" if is_binary else "mlm")
+        source = "two_tower" if is_energy or (beside and beside.name == "towers") else "generator"
+        noise = NoiseConfig(source=source)
+    return Method(
+        objective=objective,
+        sharing="none",
+        label_rule=trained_with.label_rule,
+        noise=noise,
+        loss=trained_with.loss,
+    )
+
+
 def locate(path: Path) -> tuple[Path, Path | None]:
-    """Return the folder of the main network, and the one of a generator beside it, if any.
+    """Return the folder of the main network, and the one of what proposes tokens beside it, if any.
 
     Raises:
         UserError: there is no such folder, or no model in it.
@@ -122,9 +202,11 @@ def locate(path: Path) -> tuple[Path, Path | None]:
             if (path / "checkpoints").is_dir():
                 hint = "the run was cut off: finish it with amber pretrain --resume"
             raise UserError(f"{path}: holds no model (config.json): {hint}")
-    beside = path.parent / "generator"
-    is_pair = (beside / "config.json").is_file() and beside.resolve() != path.resolve()
-    return path, beside if is_pair else None
+    for name in ("generator", "towers"):
+        beside = path.parent / name
+        if (beside / "config.json").is_file() and beside.resolve() != path.resolve():
+            return path, beside
+    return path, None
 
 
 def check(opened: OpenedModel, generator_path: Path | None) -> None:
@@ -139,10 +221,12 @@ def check(opened: OpenedModel, generator_path: Path | None) -> None:
             f"{opened.path}: its tokenizer has {num_tokens} tokens, its network {rows} rows: one "
             "of the two is from another model"
         )
-    if opened.kind != "pair" or opened.generator is None or generator_path is None:
+    if opened.generator is None or generator_path is None:
         return
     other = fingerprint(load_tokenizer(generator_path))
-    rows_there = opened.generator.config.vocab_size
+    second = opened.generator
+    shape = second.left.config if isinstance(second, TwoTowers) else second.config
+    rows_there = shape.vocab_size
     if other != fingerprint(opened.tokenizer) or rows_there != rows:
         raise UserError(
             f"{generator_path}: its vocabulary differs from that of {opened.path}: the two were "
@@ -159,7 +243,7 @@ def read_training_settings(path: Path) -> TrainedWith:
     if not path.is_file():
         return TrainedWith()
     values: dict[str, Any] = read_toml(path)
-    names = ("mask", "noise", "batch", "evaluation", "precision")
+    names = ("mask", "noise", "loss", "objective", "label_rule", "batch", "evaluation", "precision")
     known = {name: values[name] for name in names if name in values}
     form = unicode_form_of(Path(str(values.get("data"))), values.get("data_fingerprint"))
     known |= {"unicode_form": form} if form else {}
@@ -176,21 +260,28 @@ def unicode_form_of(data: Path, data_fingerprint: object) -> str | None:
     return manifest.settings.get("unicode_form") if is_same else None
 
 
-def join(opened: OpenedModel, vocabulary: Vocabulary) -> PretrainingModel:
+def join(
+    opened: OpenedModel, vocabulary: Vocabulary, *, token_counts: Int[Tensor, " V"] | None = None
+) -> PretrainingModel:
     """Put the networks together as they were in training.
 
     Args:
-        opened: a pair, or a masked language model.
+        opened: a model with what it is tested with.
         vocabulary: on the device on which the networks shall be.
+        token_counts: occurrences in the training text (noise source unigram).
     """
-    assert opened.generator is not None
-    assert opened.mlm_head is not None
     model = PretrainingModel(
         opened.encoder.config,
-        None if opened.rtd_head is None else opened.generator.config,
+        None,
+        opened.method,
         forbidden_ids=vocabulary.forbidden_ids,
+        ordinary_ids=vocabulary.ordinary_ids,
+        token_counts=token_counts,
         seed=0,
     )
     model.encoder, model.generator = opened.encoder, opened.generator
     model.mlm_head, model.rtd_head = opened.mlm_head, opened.rtd_head
+    model.copy_gate = opened.copy_gate
+    if opened.method.objective != "mlm":
+        model.vocabulary_head = opened.vocabulary_head
     return model.to(vocabulary.special_ids.device).eval()

@@ -2,20 +2,19 @@
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
 
 from amber.data.loader import held_out_batches, open_source
-from amber.electra.config import NoiseConfig
+from amber.electra.config import NoiseSource, Objective
 from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
 from amber.run.device import open_process
 from amber.run.evaluation import evaluate
 from amber.run.folders import Kind, OpenedModel, TrainedWith, join, open_model
-from amber.run.setup import HELD_OUT_SEED, vocabulary_of
+from amber.run.setup import HELD_OUT_SEED, needs_words, token_counts, vocabulary_of
 from amber.tokens.shards import load_manifest, open_shards
 from amber.tokens.tokenizer import fingerprint
 
@@ -26,6 +25,10 @@ class HeldOut:
 
     model: str
     kind: Kind
+    objective: Objective
+    noise: NoiseSource
+    """Without effect where the objective is mlm."""
+
     metrics: dict[str, float]
     baselines: dict[str, float]
     """By the name of a metric: what token frequencies alone, or one constant answer, reach."""
@@ -51,13 +54,16 @@ def evaluate_folder(config: EvaluateConfig) -> HeldOut:
     Raises:
         UserError: the model or the data cannot be read, or they do not fit each other.
     """
+    assert config.data is not None
     opened = open_model(config.model)
-    if opened.kind == "discriminator":
+    if not opened.has_noise:
+        needed = "towers" if opened.method.noise.source == "two_tower" else "generator"
         raise UserError(
-            f"{opened.path}: a discriminator is measured on its generator's samples, but there is "
-            f"no model in {opened.path.parent / 'generator'}: put it there, or give the run folder"
+            f"{opened.path}: is measured on the samples of another network, but there is no model "
+            f"in {opened.path.parent / needed}: put it there, or give the run folder"
         )
     settings = chosen_settings(config, opened)
+    opened = replace(opened, method=replace(opened.method, noise=settings.noise))
     manifest = load_manifest(config.data)
     if fingerprint(opened.tokenizer) != manifest.tokenizer_fingerprint:
         raise UserError(
@@ -70,11 +76,17 @@ def evaluate_folder(config: EvaluateConfig) -> HeldOut:
         length=settings.batch.length,
         pair_fraction=settings.batch.pair_fraction,
         seed=HELD_OUT_SEED,
+        with_words=needs_words(settings.mask, manifest),
     )
     num_examples = settings.evaluation.examples
+    counts = token_counts(config.data)
     with open_process(config.device, settings.precision) as process:
-        num_rows = opened.encoder.config.vocab_size
-        vocabulary = vocabulary_of(opened.tokenizer, process.device, num_rows=num_rows)
+        vocabulary = vocabulary_of(
+            opened.tokenizer,
+            process.device,
+            num_rows=opened.encoder.config.vocab_size,
+            token_counts=counts if settings.mask.frequency_power else None,
+        )
         batches = held_out_batches(
             source,
             num_examples=num_examples,
@@ -83,7 +95,7 @@ def evaluate_folder(config: EvaluateConfig) -> HeldOut:
             num_ranks=process.num_ranks,
         )
         metrics = evaluate(
-            join(opened, vocabulary),
+            join(opened, vocabulary, token_counts=counts),
             batches,
             mask_config=settings.mask,
             vocabulary=vocabulary,
@@ -93,8 +105,10 @@ def evaluate_folder(config: EvaluateConfig) -> HeldOut:
     return HeldOut(
         model=str(opened.path),
         kind=opened.kind,
+        objective=opened.method.objective,
+        noise=opened.method.noise.source,
         metrics=metrics,
-        baselines=baselines(metrics, token_counts(config.data), manifest.unigram_entropy),
+        baselines=baselines(metrics, counts.numpy(), manifest.unigram_entropy),
         unigram_entropy=manifest.unigram_entropy,
         num_examples=min(num_examples or source.layout.count, source.layout.count),
         num_held_out_examples=source.layout.count,
@@ -110,12 +124,11 @@ def chosen_settings(config: EvaluateConfig, opened: OpenedModel) -> TrainedWith:
     Raises:
         UserError: a value that cannot be, or one without effect.
     """
-    if config.temperature is not None and opened.kind == "mlm":
-        raise UserError(
-            f"temperature has no effect: {opened.path} is a masked language model, from which "
-            "nothing is drawn; leave it out"
-        )
     settings = opened.trained_with
+    sampler = given(config, "temperature", "top_k", "top_p")
+    refuse_sampler(sampler, opened)
+    if "temperature" in sampler:
+        sampler["final_temperature"] = 0.0
     longest = opened.encoder.config.max_position_embeddings
     batch = replace(settings.batch, **given(config, "length", "pair_fraction"))
     if config.length is None and settings.path is None:
@@ -132,22 +145,39 @@ def chosen_settings(config: EvaluateConfig, opened: OpenedModel) -> TrainedWith:
         settings,
         batch=batch,
         mask=replace(settings.mask, **shares),
-        noise=settings.noise
-        if config.temperature is None
-        else NoiseConfig(temperature=config.temperature),
+        noise=replace(settings.noise, **sampler),
         evaluation=replace(settings.evaluation, **given(config, "examples", "batch_size")),
         precision=config.precision or settings.precision,
     )
 
 
+def refuse_sampler(sampler: dict[str, Any], opened: OpenedModel) -> None:
+    """Refuse settings of the samples that change nothing, or that the objective cannot have.
+
+    Raises:
+        UserError: with the first of them.
+    """
+    objective, source = opened.method.objective, opened.method.noise.source
+    for name in sampler:
+        if objective == "mlm":
+            raise UserError(
+                f"{name} has no effect: {opened.path} is a masked language model, from which "
+                "nothing is drawn; leave it out"
+            )
+        if source == "uniform":
+            raise UserError(
+                f"{name} has no effect: {opened.path} is tested with uniform noise; leave it out"
+            )
+        if objective == "electric" and name != "temperature":
+            raise UserError(
+                f"{name} is not for {opened.path}: the loss of electric needs noise that can give "
+                "every token; leave it out"
+            )
+
+
 def given(config: EvaluateConfig, *names: str) -> dict[str, Any]:
     """Return those of the named settings that the user gave."""
     return {name: value for name in names if (value := getattr(config, name)) is not None}
-
-
-def token_counts(data: Path) -> Int64[np.ndarray, " V"]:
-    """Read how often each token occurs in the training text."""
-    return np.load(data / "token_counts.npy")
 
 
 def baselines(
@@ -160,21 +190,34 @@ def baselines(
     replaced tokens as the probability at each token, and "original" as the answer.
 
     Args:
-        metrics: of the model; only the share of replaced tokens is used.
+        metrics: of the model; only its shares of replaced tokens are used.
         counts: occurrences of each token in the training text.
         unigram_entropy: of these, in nats.
     """
     share = counts / counts.sum()
-    result = {"masked_lm_loss": unigram_entropy, "masked_lm_accuracy": float(share.max())}
-    if "disc_loss" in metrics:
-        replaced = metrics["replaced_fraction"]
+    frequent = {"loss": unigram_entropy, "accuracy": float(share.max())}
+    result: dict[str, float] = {}
+    if "masked_lm_loss" in metrics:
+        result["masked_lm_loss"] = frequent["loss"]
+        result["masked_lm_accuracy"] = frequent["accuracy"]
+    if "sampled_masked_lm_accuracy" in metrics:
+        result["sampled_masked_lm_accuracy"] = float((share**2).sum())
+    if "encoder_lm_loss" in metrics:
+        result["encoder_lm_loss"] = frequent["loss"]
+        result["encoder_lm_accuracy"] = frequent["accuracy"]
+    if "majority_accuracy" in metrics:
+        replaced = 1.0 - metrics["majority_accuracy"]
+        if "encoder_lm_loss" in metrics:  # copy with the share of the original, else by frequency
+            differing = metrics["replaced_fraction"]
+            result["encoder_lm_loss"] = binary_entropy(differing) + differing * unigram_entropy
+            result["encoder_lm_accuracy"] = metrics["sampled_masked_lm_accuracy"]
+        else:
+            result["disc_loss"] = binary_entropy(replaced)
         result |= {
-            "sampled_masked_lm_accuracy": float((share**2).sum()),
-            "disc_loss": binary_entropy(replaced),
-            "disc_accuracy": metrics["majority_accuracy"],
+            "disc_accuracy": max(replaced, 1.0 - replaced),
             "disc_auc": 0.5,
             "disc_precision": replaced,
-            "disc_recall": 0.0,
+            "disc_recall": float(replaced > 0.5),
         }
     return result
 

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from amber.electra.config import LabelRule, NoiseSource, Objective
+
 Treatment = Literal["mask", "kept", "random"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guess:
-    """A token that the generator proposes."""
+    """A token that a network proposes."""
 
     token: str
     probability: float
@@ -16,21 +18,41 @@ class Guess:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """A token that was chosen: what the generator saw there and what it made of it."""
+    """A token that was chosen: what was seen there of the text and what was put in its place."""
 
-    treatment: Treatment
-    """Shown as [MASK], as itself, or as a random token."""
+    treatment: Treatment | None
+    """Shown as [MASK], as itself, or as a random token; None where nothing is hidden: two towers
+    never see the token that they predict, and frequencies see nothing."""
 
-    shown: str
+    shown: str | None
+    """None where nothing is hidden."""
+
     guesses: tuple[Guess, ...]
-    """The most probable first, at temperature 1."""
+    """The most probable first, at temperature 1; none where no network proposes."""
 
     original_probability: float
-    """Of the token that stands in the text."""
+    """Of the token that stands in the text, at temperature 1."""
 
     sampled: Guess | None
-    """What was drawn, with its probability at the temperature of the draw; None without a
-    discriminator."""
+    """What was drawn, with its probability in the draw (temperature, top-k, top-p and so on
+    applied); None with a masked language model."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Naming:
+    """What a main encoder that names tokens says the original one is."""
+
+    guesses: tuple[Guess, ...]
+    """The most probable first; copying counts for the token that it sees."""
+
+    original_probability: float
+    """Of the token that stands in the text: its loss is -log of this."""
+
+    is_right: bool
+    """Whether the first guess is the token that stands in the text."""
+
+    copy_probability: float | None
+    """Of copying the token that it sees; None without a copy gate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,12 +68,31 @@ class InspectedToken:
     choice: Choice | None
     """None where the token was not chosen."""
 
-    is_replaced: bool | None
-    """The label: whether the discriminator sees another token here than the text has. A sample
-    that equals the text is original. None without a discriminator, or without a generator."""
+    seen: str | None = None
+    """What the main encoder sees here; None where nothing was replaced anywhere."""
 
-    replaced_probability: float | None
-    """What the discriminator thinks; None without one."""
+    is_replaced: bool | None = None
+    """The label. By content: whether another token is seen here than the text has; a sample that
+    equals the text is original. By source: these, and all chosen ones. None where nothing was
+    replaced anywhere."""
+
+    is_conflict: bool = False
+    """Whether it is labelled replaced and yet equals the text."""
+
+    replaced_probability: float | None = None
+    """P(replaced) of a discriminator; with electric P(noise). None where the loss does not ask."""
+
+    noise_probability: float | None = None
+    """Of the token that is seen, under the noise (electric)."""
+
+    energy: float | None = None
+    """Of the token that is seen, given all others that are seen (electric)."""
+
+    text_energy: float | None = None
+    """Of the token in the text as it is, in one pass (electric)."""
+
+    naming: Naming | None = None
+    """None where nothing is named."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +107,8 @@ class InspectedSequence:
 
     num_parts: int
     tokens: tuple[InspectedToken, ...]
+    score: float | None = None
+    """Minus the sum of the energies of the text as it is, without [CLS] and [SEP] (electric)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,10 +116,20 @@ class Inspection:
     """All sequences of all texts."""
 
     model: str
-    kind: Literal["pair", "mlm", "discriminator"]
+    kind: Literal["pair", "mlm", "discriminator", "electric", "namer"]
+    objective: Objective
+    noise: NoiseSource | None
+    """What replaced tokens; None where nothing was replaced: with the objective mlm, or since what
+    proposed the replacements in training is not there."""
+
+    label_rule: LabelRule
     fraction: float
+    """Of the tokens that are chosen, where any are."""
+
     length: int
     """Longest sequence, in tokens, [CLS] and [SEP] included."""
 
     seed: int
     sequences: tuple[InspectedSequence, ...]
+    notes: tuple[str, ...] = ()
+    """What differs from the training, and why."""

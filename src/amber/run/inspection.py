@@ -2,46 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from tokenizers import Tokenizer
+import torch.nn.functional as F
+from jaxtyping import Int
 from torch import Tensor
 
+from amber.config import read_toml
 from amber.data import noise
 from amber.data.batch import Batch
-from amber.electra.config import MaskConfig, NoiseConfig
-from amber.electra.mask import Masked
-from amber.electra.pretraining import Outcome, PretrainingModel
 from amber.errors import UserError
 from amber.run.commands import InspectConfig
-from amber.run.evaluation import mask_batch
-from amber.run.folders import OpenedModel, join, open_model
-from amber.run.inspected import (
-    Choice,
-    Guess,
-    InspectedSequence,
-    InspectedToken,
-    Inspection,
-    Treatment,
-)
-from amber.run.setup import Vocabulary, vocabulary_of
-from amber.text.clean import UnicodeForm, normalize_document
-from amber.tokens.encode import Encoder
+from amber.run.folders import OpenedModel, TrainedWith, join, open_model
+from amber.run.inspected import InspectedSequence, Inspection
+from amber.run.observation import describe, judge, play
+from amber.run.pieces import Piece, cut_texts
+from amber.run.setup import token_counts, vocabulary_of
+from amber.tokens.config import Words
+from amber.tokens.shards import load_manifest
 from amber.tokens.tokenizer import SpecialIds, special_ids
 
 BATCH_SIZE = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
-    """The tokens of one sequence, special ones included."""
+class Corpus:
+    """What is still known of the text that a model was trained on."""
 
-    text: int
-    part: int
-    num_parts: int
-    ids: list[int]
+    token_counts: Int[Tensor, " V"] | None = None
+    words: Words = "none"
 
 
 def inspect_text(config: InspectConfig) -> Inspection:
@@ -51,100 +42,153 @@ def inspect_text(config: InspectConfig) -> Inspection:
         UserError: the model cannot be read, a text has no token, or a setting has no effect.
     """
     opened = open_model(config.model)
-    refuse_idle(config, opened)
-    settings = opened.trained_with
-    mask_config, noise_config = settings.mask, settings.noise
+    num_rows = opened.encoder.config.vocab_size
+    corpus = known_corpus(opened.trained_with.path, num_rows=num_rows)
+    missing = missing_noise(opened, corpus)
+    refuse_idle(config, opened, missing)
+    settings, notes = as_trained(opened.trained_with, corpus)
+    notes = [f"{missing}: the text is judged as it is"] if missing else notes
+    mask_config, temperature = settings.mask, settings.noise.temperature_at(1.0)
     if config.fraction is not None:
         mask_config = replace(mask_config, fraction=config.fraction)
     if config.temperature is not None:
-        noise_config = NoiseConfig(temperature=config.temperature)
+        temperature = config.temperature
     length = min(settings.batch.length, opened.encoder.config.max_position_embeddings)
     pieces = cut_texts(
-        config.text, opened.tokenizer, length=length, unicode_form=settings.unicode_form
+        config.text,
+        opened.tokenizer,
+        length=length,
+        unicode_form=settings.unicode_form,
+        words=corpus.words if mask_config.unit != "token" else "none",
     )
-    num_rows = opened.encoder.config.vocab_size
-    vocabulary = vocabulary_of(opened.tokenizer, torch.device("cpu"), num_rows=num_rows)
-    model = None if opened.kind == "discriminator" else join(opened, vocabulary)
+    refuse_empty(config.text, pieces)
+    counts, cpu = corpus.token_counts, torch.device("cpu")
+    vocabulary = vocabulary_of(opened.tokenizer, cpu, num_rows=num_rows, token_counts=counts)
+    model = None if missing else join(opened, vocabulary, token_counts=counts)
     sequences: list[InspectedSequence] = []
     for start in range(0, len(pieces), BATCH_SIZE):
         some = pieces[start : start + BATCH_SIZE]
         batch = make_batch(some, special_ids(opened.tokenizer), first=start, seed=config.seed)
         if model is None:
-            tokens = judge(opened, batch)
+            seen = judge(opened, vocabulary, batch, top=config.top)
         else:
-            temperature = noise_config.temperature_at(1.0)
-            tokens = play(
-                opened, model, vocabulary, batch, mask_config, temperature, top=config.top
-            )
+            seen = play(opened, model, vocabulary, batch, mask_config, temperature, top=config.top)
+        rows = describe(opened.tokenizer, seen)
         sequences += [
             InspectedSequence(
                 text=piece.text,
                 part=piece.part,
                 num_parts=piece.num_parts,
                 tokens=tuple(row[: len(piece.ids)]),
+                score=score,
             )
-            for piece, row in zip(some, tokens, strict=True)
+            for piece, row, score in zip(some, rows, seen.scores(), strict=True)
         ]
+    objective = opened.method.objective
     return Inspection(
         model=str(opened.path),
         kind=opened.kind,
+        objective=objective,
+        noise=None if missing or objective == "mlm" else opened.method.noise.source,
+        label_rule="source" if objective == "electric" else opened.method.label_rule,
         fraction=mask_config.fraction,
         length=length,
         seed=config.seed,
         sequences=tuple(sequences),
+        notes=tuple(notes),
     )
 
 
-def refuse_idle(config: InspectConfig, opened: OpenedModel) -> None:
-    """Refuse settings without effect on this kind of model.
+def known_corpus(path: Path | None, *, num_rows: int) -> Corpus:
+    """Look up a run's data; what is gone, or is not the same any more, is not known.
+
+    Args:
+        path: of the run's config.toml; None where there is none.
+        num_rows: of the token tables, which may be longer than the vocabulary.
+    """
+    if path is None:
+        return Corpus()
+    values = read_toml(path)
+    data = Path(str(values.get("data")))
+    try:
+        manifest = load_manifest(data)
+    except UserError:
+        return Corpus()
+    if manifest.fingerprint != values.get("data_fingerprint"):
+        return Corpus()
+    counts = token_counts(data)
+    counts = F.pad(counts, (0, max(0, num_rows - len(counts))))
+    return Corpus(token_counts=counts, words=manifest.words)
+
+
+def missing_noise(opened: OpenedModel, corpus: Corpus) -> str:
+    """Say what is not there that proposed the replacements in training; nothing if all is there."""
+    if not opened.has_noise:
+        is_two = opened.method.noise.source == "two_tower"
+        what = "are no towers" if is_two else "is no generator"
+        return f"there {what} beside {opened.path}"
+    is_unigram = opened.method.objective != "mlm" and opened.method.noise.source == "unigram"
+    if is_unigram and corpus.token_counts is None:
+        return (
+            f"the data that {opened.trained_with.path} names is gone or was changed, and with it "
+            "the token frequencies that replacements are drawn by"
+        )
+    return ""
+
+
+def as_trained(settings: TrainedWith, corpus: Corpus) -> tuple[TrainedWith, list[str]]:
+    """Return a run's settings as far as they can be followed without its data, and what cannot."""
+    mask, notes = settings.mask, list[str]()
+    if mask.unit == "word" and corpus.words == "none":
+        mask = replace(mask, unit="token")
+        notes.append("where words begin is not known without the run's data: tokens are chosen")
+    if mask.unit == "ngram" and corpus.token_counts is None:
+        notes.append(
+            "the run's data is not there: n-grams are of tokens, whether it had words or not"
+        )
+    if mask.frequency_power and corpus.token_counts is None:
+        mask = replace(mask, frequency_power=0.0)
+        notes.append("token frequencies are not known without the run's data: none is preferred")
+    return replace(settings, mask=mask), notes
+
+
+def refuse_idle(config: InspectConfig, opened: OpenedModel, missing: str) -> None:
+    """Refuse settings without effect on this model.
+
+    Args:
+        config: of the command.
+        opened: the model.
+        missing: what proposes tokens and is not there.
 
     Raises:
         UserError: with the name of the setting.
     """
-    if opened.kind == "discriminator" and config.fraction is not None:
+    if missing and config.fraction is not None:
+        raise UserError(f"fraction has no effect: {missing}, so nothing is hidden; leave it out")
+    if config.temperature is None:
+        return
+    why = missing
+    if opened.kind == "mlm":
+        why = f"{opened.path} is a masked language model"
+    if why:
+        raise UserError(f"temperature has no effect: {why}, so nothing is drawn; leave it out")
+    if opened.method.noise.source == "uniform":
         raise UserError(
-            f"fraction has no effect: there is no generator beside {opened.path}, so nothing is "
-            "hidden; leave it out"
-        )
-    if opened.kind != "pair" and config.temperature is not None:
-        raise UserError(
-            f"temperature has no effect: {opened.path} has no generator and discriminator, so "
-            "nothing is drawn; leave it out"
+            f"temperature has no effect: {opened.path} was trained with noise.source uniform, by "
+            "which all tokens are drawn alike; leave it out"
         )
 
 
-def cut_texts(
-    texts: Sequence[str], tokenizer: Tokenizer, *, length: int, unicode_form: UnicodeForm
-) -> list[Piece]:
-    """Tokenise texts as `amber prepare` does, and cut each into sequences.
-
-    Args:
-        texts: as the user gave them; a special token's name in them is plain text.
-        tokenizer: of the model.
-        length: longest sequence, in tokens.
-        unicode_form: the normal form of the text that the model was trained on.
+def refuse_empty(texts: Sequence[str], pieces: Sequence[Piece]) -> None:
+    """Refuse texts without a token.
 
     Raises:
-        UserError: a text has no token.
+        UserError: with the first of them.
     """
-    special, encoder = special_ids(tokenizer), Encoder(tokenizer)
-    pieces: list[Piece] = []
-    for number, text in enumerate(texts, 1):
-        ids = encoder.encode([normalize_document(text, form=unicode_form)[0]]).ids.tolist()
-        if not ids:
-            raise UserError(f"text {number} ({text!r}) has no token: give a sentence")
-        room = length - 2
-        parts = [ids[start : start + room] for start in range(0, len(ids), room)]
-        pieces += [
-            Piece(
-                text=number,
-                part=part,
-                num_parts=len(parts),
-                ids=[special.cls, *some, special.sep],
-            )
-            for part, some in enumerate(parts, 1)
-        ]
-    return pieces
+    empty = set(range(1, len(texts) + 1)) - {piece.text for piece in pieces}
+    if empty:
+        number = min(empty)
+        raise UserError(f"text {number} ({texts[number - 1]!r}) has no token: give a sentence")
 
 
 def make_batch(pieces: Sequence[Piece], special: SpecialIds, *, first: int, seed: int) -> Batch:
@@ -160,143 +204,16 @@ def make_batch(pieces: Sequence[Piece], special: SpecialIds, *, first: int, seed
     width = int(sizes.max())
     rows = [piece.ids + [special.pad] * (width - len(piece.ids)) for piece in pieces]
     numbers = np.arange(first, first + len(pieces), dtype=np.int64)
-    streams = (noise.CHOOSE, noise.TREAT, noise.RANDOM_TOKEN, noise.SAMPLE)
-    drawn = [noise.uniforms(seed, s, np.zeros_like(numbers), numbers, width) for s in streams]
+    epochs = np.zeros_like(numbers)
+    drawn = [noise.uniforms(seed, s, epochs, numbers, width) for s in noise.BATCH_STREAMS]
     input_ids = torch.tensor(rows)
+    starts = [piece.is_word_start for piece in pieces if piece.is_word_start is not None]
+    starts = [row + [True] * (width - len(row)) for row in starts]
     return Batch(
         input_ids=input_ids,
         attention_mask=torch.from_numpy(np.arange(width) < sizes[:, None]),
         token_type_ids=torch.zeros_like(input_ids),
         noise=torch.from_numpy(np.stack(drawn)),
         examples=torch.from_numpy(numbers),
+        is_word_start=torch.tensor(starts) if starts else None,
     )
-
-
-@torch.no_grad()
-def judge(opened: OpenedModel, batch: Batch) -> list[list[InspectedToken]]:
-    """Ask a discriminator alone about the text as it is."""
-    assert opened.rtd_head is not None
-    encoder, head = opened.encoder.eval(), opened.rtd_head.eval()
-    logits = head(encoder(batch.input_ids, batch.attention_mask, batch.token_type_ids))
-    return describe(opened.tokenizer, batch, {}, None, logits)
-
-
-@torch.no_grad()
-def play(
-    opened: OpenedModel,
-    model: PretrainingModel,
-    vocabulary: Vocabulary,
-    batch: Batch,
-    mask_config: MaskConfig,
-    temperature: float,
-    *,
-    top: int,
-) -> list[list[InspectedToken]]:
-    """Do what a training step does up to the losses, and write down what each token met.
-
-    Args:
-        opened: for the names of the tokens.
-        model: its networks, joined.
-        vocabulary: of the tokenizer and of all rows of the networks.
-        batch: the text.
-        mask_config: which tokens are hidden, and how.
-        temperature: of the softmax that replacements are drawn from.
-        top: how many guesses.
-    """
-    masked = mask_batch(batch, mask_config, vocabulary)
-    outcome: Outcome = model(batch, masked, temperature=temperature)
-    scores = outcome.mlm_logits.float()
-    scores.index_fill_(-1, vocabulary.forbidden_ids, -torch.inf)
-    beliefs, chances = scores.softmax(-1), (scores / temperature).softmax(-1)
-    choices = list_choices(
-        opened, batch, masked, outcome, beliefs, chances, mask_config=mask_config, top=top
-    )
-    if outcome.rtd is None:
-        return describe(opened.tokenizer, batch, choices, None, None)
-    return describe(
-        opened.tokenizer, batch, choices, outcome.rtd.is_replaced.tolist(), outcome.rtd.logits
-    )
-
-
-def list_choices(
-    opened: OpenedModel,
-    batch: Batch,
-    masked: Masked,
-    outcome: Outcome,
-    beliefs: Float[Tensor, "B K V"],
-    chances: Float[Tensor, "B K V"],
-    *,
-    mask_config: MaskConfig,
-    top: int,
-) -> dict[tuple[int, int], Choice]:
-    """Describe every chosen token, by row and position.
-
-    Args:
-        opened: for the names of the tokens.
-        batch: the text.
-        masked: the chosen positions.
-        outcome: of the forward pass.
-        beliefs: the generator's probabilities, at temperature 1.
-        chances: those that replacements are drawn from, at the run's temperature.
-        mask_config: as it was used.
-        top: how many guesses.
-    """
-    best = beliefs.topk(min(top, beliefs.shape[-1]), dim=-1)
-    tokenizer = opened.tokenizer
-    choices: dict[tuple[int, int], Choice] = {}
-    for row, slot in masked.is_used.nonzero().tolist():
-        at = int(masked.positions[row, slot])
-        sampled = None
-        if outcome.rtd is not None:
-            token = int(outcome.rtd.corrupted[row, at])
-            sampled = Guess(
-                token=name_of(tokenizer, token), probability=float(chances[row, slot, token])
-            )
-        guesses = zip(
-            best.indices[row, slot].tolist(), best.values[row, slot].tolist(), strict=True
-        )
-        choices[row, at] = Choice(
-            treatment=treatment(float(batch.noise[1, row, at]), mask_config),
-            shown=name_of(tokenizer, int(masked.input_ids[row, at])),
-            guesses=tuple(Guess(token=name_of(tokenizer, t), probability=p) for t, p in guesses),
-            original_probability=float(beliefs[row, slot, batch.input_ids[row, at]]),
-            sampled=sampled,
-        )
-    return choices
-
-
-def treatment(draw: float, config: MaskConfig) -> Treatment:
-    """Say how a chosen token is shown, by its number, as `mask` does."""
-    if draw < config.keep_fraction:
-        return "kept"
-    return "random" if draw < config.keep_fraction + config.random_fraction else "mask"
-
-
-def describe(
-    tokenizer: Tokenizer,
-    batch: Batch,
-    choices: dict[tuple[int, int], Choice],
-    labels: list[list[bool]] | None,
-    logits: Float[Tensor, "B T"] | None,
-) -> list[list[InspectedToken]]:
-    """Put together what is known of each token; padding, too, which the caller cuts off."""
-    special = special_ids(tokenizer)
-    suspicion = None if logits is None else logits.float().sigmoid().tolist()
-    return [
-        [
-            InspectedToken(
-                token=name_of(tokenizer, token),
-                is_special=token in (special.cls, special.sep),
-                choice=choices.get((row, at)),
-                is_replaced=None if labels is None else labels[row][at],
-                replaced_probability=None if suspicion is None else suspicion[row][at],
-            )
-            for at, token in enumerate(ids)
-        ]
-        for row, ids in enumerate(batch.input_ids.tolist())
-    ]
-
-
-def name_of(tokenizer: Tokenizer, token: int) -> str:
-    """Return a token as the tokenizer writes it; rows without one by their number."""
-    return tokenizer.id_to_token(token) or f"[row {token}]"

@@ -46,6 +46,8 @@ def pretrain(config: PretrainConfig, *, show: Show) -> Summary:
         if config.resume:
             checkpoints = config.out / "checkpoints"
             state = load_newest(checkpoints, run.model, run.optimizers, warn=notes.append)
+            if state.is_second_stage:
+                run.model.freeze_generator()
         elif config.init:
             fingerprint = run.manifest.tokenizer_fingerprint
             notes += load_initial_weights(config.init, run.model, tokenizer_fingerprint=fingerprint)
@@ -208,7 +210,7 @@ def train(run: Run, state: TrainState, log: Log | None, stop: StopRequest) -> di
             state.window = []
         if state.step % config.evaluation.every_steps == 0 or is_last:
             latest, measured_step = measure(run, state, log), state.step
-            loss = held_out_loss(latest, config.loss)
+            loss = held_out_loss(latest, config.method)
             if loss < state.best_loss:
                 state.best_loss, state.best_step = loss, state.step
                 saved_step = save(run, state, log)
@@ -237,9 +239,10 @@ def summarise(state: TrainState, *, peak: float) -> Values:
     window = state.window
     last = dict(window[-1])
     seconds = sum(step["seconds"] for step in window)
-    for name in ("masked_lm_loss", "disc_loss"):
+    for name in ("masked_lm_loss", "disc_loss", "encoder_lm_loss"):
         if name in last:
-            last[name] = sum(step[name] for step in window) / len(window)
+            values = [step[name] for step in window if name in step]  # a stage may begin within
+            last[name] = sum(values) / len(values)
     last["tokens_per_second"] = sum(step["tokens"] for step in window) / seconds
     last["mfu"] = sum(step["flops"] for step in window) / seconds / peak
     return last | {

@@ -3,11 +3,28 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from amber import __version__
+from amber.electra.config import BINARY, Objective
+from amber.electra.networks import plain
+from amber.electra.pretraining import PretrainingModel
+from amber.model.config import Body, EncoderConfig
+from amber.model.encoder import Encoder
 from amber.model.folder import save_discriminator, save_generator
+from amber.model.towers import TwoTowers, save_towers
 from amber.run.checkpoint import TrainState
 from amber.run.setup import Run
+
+MAIN: Final[dict[Objective, str]] = {
+    "rtd": "the discriminator of an ELECTRA pair: per token, was it replaced?",
+    "rtd_masked": "a discriminator that was trained at the chosen tokens only: was it replaced?",
+    "replace_mlm": "an encoder that names the original tokens at places with replacements",
+    "all_tokens_mlm": "an encoder that copies each token or names the original one",
+    "mlm": "a masked language model",
+    "electric": "an energy model of text: per token, its energy given all others",
+}
+"""What the main encoder is, by objective."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +76,7 @@ def write_results(
         signal_number: of the signal that stopped it.
     """
     out = run.config.out
-    names = ["generator", "discriminator"] if run.config.objective == "rtd" else ["encoder"]
+    names = model_names(run.model)
     summary = Summary(
         out=str(out),
         is_done=bool(after),
@@ -76,40 +93,55 @@ def write_results(
     )
     if not run.process.is_first:
         return summary
-    tokenizer_dir = run.config.data / "tokenizer"
-    model = run.model
-    if model.rtd_head is not None:
-        save_discriminator(
-            out / "discriminator",
-            model.encoder,
-            model.rtd_head,
-            tokenizer_dir=tokenizer_dir,
-            card=model_card(run, summary, "discriminator"),
-        )
-    save_generator(
-        out / names[0],
-        model.generator,
-        model.mlm_head,
-        tokenizer_dir=tokenizer_dir,
-        card=model_card(run, summary, names[0]),
-    )
+    for name in names:
+        save_model(run, summary, name)
     beside = out / ".summary.json.unfinished"
     beside.write_text(json.dumps(asdict(summary), indent=1) + "\n")
     beside.rename(out / "summary.json")
     return summary
 
 
+def model_names(model: PretrainingModel) -> list[str]:
+    """Return the folders of a run's networks, the main one last."""
+    main = "discriminator" if model.method.objective in ("rtd", "rtd_masked") else "encoder"
+    if model.generator is None or model.method.objective == "mlm":
+        return [main]
+    return ["towers" if isinstance(model.generator, TwoTowers) else "generator", main]
+
+
+def save_model(run: Run, summary: Summary, name: str) -> None:
+    """Write one model folder."""
+    model, folder = run.model, run.config.out / name
+    kept = {
+        "tokenizer_dir": run.config.data / "tokenizer",
+        "card": model_card(run, summary, name),
+    }
+    if name == "towers":
+        assert isinstance(model.generator, TwoTowers)
+        save_towers(folder, model.generator, **kept)
+    elif name == "generator":
+        assert isinstance(model.generator, Encoder)
+        assert model.mlm_head is not None
+        save_generator(folder, plain(model.generator), model.mlm_head, **kept)
+    elif model.rtd_head is not None:
+        meaning = "energy" if model.method.objective == "electric" else "replaced"
+        encoder = plain(model.encoder)
+        save_discriminator(folder, encoder, model.rtd_head, meaning=meaning, **kept)
+    else:
+        head = model.vocabulary_head or model.mlm_head
+        assert head is not None
+        save_generator(folder, plain(model.encoder), head, copy_gate=model.copy_gate, **kept)
+
+
 def model_card(run: Run, summary: Summary, name: str) -> str:
     """Write the README.md of a model folder."""
-    shape = run.model.encoder.config if name != "generator" else run.model.generator.config
-    is_detector = name == "discriminator"
-    what = {
-        "discriminator": "the discriminator of an ELECTRA pair: per token, was it replaced?",
-        "generator": "the generator of an ELECTRA pair: a small masked language model",
-        "encoder": "a masked language model",
-    }[name]
-    auto = "AutoModelForPreTraining" if shape.body == "bert" else "AutoModelForTokenClassification"
-    auto = auto if is_detector else "AutoModelForMaskedLM"
+    is_main = name in ("discriminator", "encoder")
+    shape = shape_of(run.model, is_main=is_main)
+    what = {"generator": "a masked language model that proposes replacements"}
+    what |= {"towers": "two causal networks that give each token's probability from the others"}
+    what |= {name: MAIN[run.config.objective]} if is_main else {}
+    auto = auto_class(name, run.config.objective, shape.body)
+    is_detector = is_main and run.config.objective in BINARY
     lines = [
         "---",
         "library_name: transformers",
@@ -119,16 +151,33 @@ def model_card(run: Run, summary: Summary, name: str) -> str:
         "",
         f"# {name}",
         "",
-        f"This is {what}. It was pre-trained with amber {__version__}.",
-        "",
-        "```python",
-        f"from transformers import {auto}, AutoTokenizer",
-        f'tokenizer = AutoTokenizer.from_pretrained("{name}")',
-        f'model = {auto}.from_pretrained("{name}")',
-        "```",
+        f"This is {what[name]}. It was pre-trained with amber {__version__}.",
         "",
     ]
-    if is_detector:
+    if name == "towers":
+        lines += ["`transformers` has no class for it; amber reads it.", ""]
+    else:
+        lines += [
+            "```python",
+            f"from transformers import {auto}, AutoTokenizer",
+            f'tokenizer = AutoTokenizer.from_pretrained("{name}")',
+            f'model = {auto}.from_pretrained("{name}")',
+            "```",
+            "",
+        ]
+    if run.config.objective == "electric" and is_main:
+        lines += [
+            "`transformers` has no class for energies: this one gives them as its scores. Minus",
+            "their sum over a sentence's tokens is its score: amber score.",
+            "",
+        ]
+    if run.config.objective == "all_tokens_mlm" and is_main:
+        lines += [
+            "`transformers` has no copy gate: it reads the scores for a token that is not copied.",
+            "The gate is in copy_gate.safetensors.",
+            "",
+        ]
+    if is_detector and run.config.objective != "electric":
         lines += [
             "A positive score means replaced. The model was never trained to fill in masked",
             "tokens: use the generator's folder for that. For a task, fine-tune this one.",
@@ -148,6 +197,21 @@ def model_card(run: Run, summary: Summary, name: str) -> str:
     ]
     lines += [f"| held-out {name} | {value:.4g} |" for name, value in summary.after.items()]
     return "\n".join(lines) + "\n"
+
+
+def shape_of(model: PretrainingModel, *, is_main: bool) -> EncoderConfig:
+    """Return the shape of the main encoder, or of the generator or a tower."""
+    second = model.generator
+    if is_main or second is None:
+        return model.encoder.config
+    return second.left.config if isinstance(second, TwoTowers) else second.config
+
+
+def auto_class(name: str, objective: Objective, body: Body) -> str:
+    """Return the class of `transformers` that loads a model folder of a run."""
+    if name == "generator" or objective not in BINARY:
+        return "AutoModelForMaskedLM"
+    return "AutoModelForPreTraining" if body == "bert" else "AutoModelForTokenClassification"
 
 
 def read_summary(path: Path) -> Summary:

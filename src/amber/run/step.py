@@ -3,6 +3,8 @@
 The middle three are `PretrainingModel.forward`; everything else is here.
 """
 
+from typing import Final
+
 import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -11,13 +13,17 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from amber.data.batch import Batch
 from amber.data.noise import dropout_seed
 from amber.electra.mask import Masked
-from amber.electra.metrics import Tally
-from amber.electra.pretraining import Outcome
+from amber.electra.metrics import Tally, main_loss_name
+from amber.electra.outcome import Outcome
 from amber.errors import RunError
 from amber.optim.optimizer import set_rates
 from amber.run.checkpoint import TrainState
 from amber.run.evaluation import mask_batch, merged
 from amber.run.setup import Run
+
+COUNTED: Final = ("masked", "ordinary", "real", "squares", "places")
+"""What a step counts: chosen tokens, tokens without [CLS] and [SEP], all real tokens, the squares
+of the sequences' lengths, and places with padding."""
 
 
 def train_step(
@@ -25,35 +31,35 @@ def train_step(
 ) -> dict[str, float]:
     """Take one optimiser step; return its metrics, losses in nats per prediction.
 
-    Both losses are means over the whole global batch, of masked positions and of real tokens,
-    whatever the micro-batches and processes are: sums, divided by counts known beforehand.
+    Both losses are means over the whole global batch, of masked positions and of real tokens (or
+    what else the objective predicts), whatever the micro-batches and processes are: sums, divided
+    by counts known beforehand.
 
     Raises:
         RunError: the loss or the gradient is not finite; nothing was updated.
     """
-    config, process = run.config, run.process
-    rate = set_rates(run.optimizers, state.step, progress_of(state, run), config.optim)
-    temperature = config.noise.temperature_at(progress_of(state, run))
+    config, process, progress = run.config, run.process, progress_of(state, run)
+    change_stage(run, state, progress)
+    rate = set_rates(run.optimizers, state.step, progress, config.optim)
+    temperature = config.noise.temperature_at(progress)
+    weights = config.method.weights_at(progress)
     torch.manual_seed(dropout_seed(config.seed, state.step, process.rank))
 
     batches = [batch.to(process.device) for batch in micro_batches]
     masked = [mask_batch(batch, config.mask, run.vocabulary) for batch in batches]
-    counts = process.sum(count(batches, masked))
-    num_masked, num_tokens = counts[0].clamp(min=1), counts[1].clamp(min=1)
+    counts = dict(zip(COUNTED, process.sum(count(batches, masked)), strict=True))
+    proposed, judged = (counts[name].clamp(min=1) for name in run.model.predictions)
 
-    losses, tally = torch.zeros(2, device=process.device), Tally()
+    losses, tally = torch.zeros(3, device=process.device), Tally()
     for i, (batch, hidden) in enumerate(zip(batches, masked, strict=True)):
         set_gradient_sync(run, is_on=i == len(batches) - 1)
         with process.autocast():
             # generate, corrupt, discriminate
             outcome: Outcome = run.parallel(batch, hidden, temperature=temperature)
-        mlm, rtd = outcome.mlm_loss / num_masked, torch.zeros_like(outcome.mlm_loss)
-        loss = mlm
-        if outcome.rtd is not None:
-            rtd = outcome.rtd.loss / num_tokens
-            loss = config.loss.generator_weight * mlm + config.loss.discriminator_weight * rtd
+        parts = loss_parts(outcome, proposed, judged)
+        loss = weights[0] * parts[0] + weights[1] * parts[1]
         (loss * process.num_ranks).backward()  # DDP averages the gradients over the processes
-        losses += torch.stack([mlm.detach(), rtd.detach()])
+        losses += torch.stack(parts).detach()
         if is_logged:
             tally.add(outcome, batch, hidden)
 
@@ -68,29 +74,55 @@ def train_step(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    advance(state, counts, run)
-    metrics = {"masked_lm_loss": float(losses[0]), "learning_rate": rate}
-    metrics["grad_norm"] = float(grad_norm)
-    if config.objective == "rtd":
-        metrics["disc_loss"] = float(losses[1])
+    advance(state, {name: int(value) for name, value in counts.items()}, run)
+    metrics = {"learning_rate": rate, "grad_norm": float(grad_norm)}
+    if run.model.generator is not None:
+        metrics["masked_lm_loss"] = float(losses[2])
+    if config.objective != "mlm" and run.model.stage != "generator":
+        metrics[main_loss_name(config.objective)] = float(losses[1])
     if is_logged:
-        metrics = merged(process.gather(tally)).metrics() | metrics
+        metrics = merged(process.gather(tally)).metrics(run.model.predictions) | metrics
     return metrics
 
 
+def change_stage(run: Run, state: TrainState, progress: float) -> None:
+    """Go over to the second stage of two_stage when its share of the budget has come."""
+    config = run.config
+    if config.algorithm != "two_stage" or run.model.stage != "generator":
+        return
+    if not state.is_second_stage and progress >= config.switch_fraction:
+        run.model.start_discriminator()
+        state.is_second_stage, state.best_loss = True, float("inf")  # another loss from now on
+
+
+def loss_parts(outcome: Outcome, proposed: Tensor, judged: Tensor) -> list[Tensor]:
+    """Divide the sums: what the generator learns, what the main encoder does, and the MLM loss.
+
+    Args:
+        outcome: of a micro-batch.
+        proposed: predictions of the generator in the whole step.
+        judged: predictions of the main encoder in the whole step.
+    """
+    zero = torch.zeros((), device=proposed.device)
+    proposal, answer = outcome.proposal, outcome.answer
+    return [
+        zero if proposal is None else proposal.loss / proposed,
+        zero if answer is None else answer.loss / judged,
+        zero if proposal is None else proposal.nats / proposed,
+    ]
+
+
 def count(batches: list[Batch], masked: list[Masked]) -> Tensor:
-    """Return masked positions, real tokens, sum of squared lengths, and places, as float64."""
+    """Return what `COUNTED` names, as float64."""
     lengths = torch.cat([batch.attention_mask.sum(dim=1) for batch in batches]).double()
-    num_masked = sum(hidden.is_used.sum() for hidden in masked)
-    places = sum(batch.attention_mask.numel() for batch in batches)
-    return torch.stack(
-        [
-            torch.as_tensor(num_masked, device=lengths.device).double(),
-            lengths.sum(),
-            (lengths**2).sum(),
-            torch.tensor(float(places), dtype=torch.float64, device=lengths.device),
-        ]
-    )
+    sums = [
+        torch.stack([hidden.is_used.sum() for hidden in masked]).sum().double(),
+        torch.stack([hidden.is_maskable.sum() for hidden in masked]).sum().double(),
+        lengths.sum(),
+        (lengths**2).sum(),
+        lengths.new_tensor(sum(batch.attention_mask.numel() for batch in batches)),
+    ]
+    return torch.stack(sums)
 
 
 def set_gradient_sync(run: Run, *, is_on: bool) -> None:
@@ -99,13 +131,17 @@ def set_gradient_sync(run: Run, *, is_on: bool) -> None:
         run.parallel.require_backward_grad_sync = is_on
 
 
-def advance(state: TrainState, counts: Tensor, run: Run) -> None:
+def advance(state: TrainState, counts: dict[str, int], run: Run) -> None:
     """Count a step that was taken."""
-    num_masked, num_tokens, squares, places = (int(value) for value in counts.tolist())
     state.step += 1
-    state.tokens += num_tokens
-    state.places += places
-    state.flops += run.cost.total(num_tokens=num_tokens, squares=squares, num_masked=num_masked)
+    state.tokens += counts["real"]
+    state.places += counts["places"]
+    state.flops += run.cost[run.model.stage].total(
+        num_tokens=counts["real"],
+        squares=counts["squares"],
+        num_masked=counts["masked"],
+        num_ordinary=counts["ordinary"],
+    )
 
 
 def progress_of(state: TrainState, run: Run) -> float:
@@ -127,7 +163,8 @@ def describe_failure(step: int, losses: Tensor, grad_norm: Tensor, batches: list
     examples = torch.cat([batch.examples for batch in batches])
     examples = examples[examples >= 0][:8].tolist()
     return (
-        f"step {step}: masked_lm_loss {float(losses[0]):.4g}, disc_loss {float(losses[1]):.4g}, "
+        f"step {step}: the generator's loss {float(losses[0]):.4g}, the main encoder's "
+        f"{float(losses[1]):.4g}, "
         f"gradient norm {float(grad_norm):.4g} are not all finite (examples {examples} and "
         "others); the weights were not updated: start a new run with --init and the last "
         "checkpoint's folder, at lower rates under optim, or look at these examples"

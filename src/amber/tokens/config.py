@@ -6,6 +6,8 @@ from typing import Literal
 
 from amber.errors import UserError
 
+Words = Literal["none", "tokenizer", "jieba"]
+
 TRAINING_SETTINGS = ("vocab_size", "tokenizer_kind", "min_frequency", "tokenizer_sample_mb")
 
 
@@ -71,6 +73,11 @@ class PrepareConfig:
     held_out_fraction: float = 0.01
     """Share of documents, chosen by hash, that is never trained on, in (0, 0.5]; at least one
     document. 0 holds none out, but pretraining needs some."""
+
+    words: Words = "none"
+    """Store where words begin, which mask.unit word needs: as the tokenizer cuts them (a Chinese
+    character is a word), or Chinese cut by jieba (pip install 'amber[zh]') and the rest as the
+    tokenizer does. none costs nothing."""
 
     num_workers: int | None = None
     """Processes that tokenise (default: the number of cores); the output does not depend on it."""

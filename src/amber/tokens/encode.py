@@ -16,8 +16,10 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from amber.errors import UserError
+from amber.tokens.config import Words
 from amber.tokens.shards import token_dtype
 from amber.tokens.vocabulary import special_ids, special_token_ids, vocab_size
+from amber.tokens.words import FoundWords, WordFinder
 
 T = TypeVar("T")
 
@@ -34,12 +36,24 @@ class Encoded:
     lengths: np.ndarray
     num_special: int
     """Ids of special tokens that text gave, made [UNK]."""
+    words: FoundWords | None = None
+    """Where words begin, if that was asked for."""
 
 
 class Encoder:
     """A tokenizer for plain text: `[MASK]` in a document is read as text, not as the token."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, words: Words = "none") -> None:
+        """Take a copy of the tokenizer.
+
+        Args:
+            tokenizer: what encodes.
+            words: who says where words begin.
+
+        Raises:
+            UserError: `words` is jieba, which is not installed.
+        """
+        self._finder = None if words == "none" else WordFinder(tokenizer, words)
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.encode_special_tokens = True
         size = vocab_size(tokenizer)
@@ -59,18 +73,22 @@ class Encoder:
             cut = [text] if len(text) <= PIECE_CHARACTERS else list(_cut(text))
             pieces += cut
             counts.append(len(cut))
-        encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+        if self._finder is None:
+            encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+        else:  # the other one gives neither word ids nor offsets
+            encodings = self._tokenizer.encode_batch(pieces, add_special_tokens=False)
         arrays = [np.array(encoding.ids, dtype=self._dtype) for encoding in encodings]
         lengths = np.array([len(array) for array in arrays], dtype=np.int64)
         if len(pieces) > len(texts):
             starts = np.cumsum([0, *counts[:-1]])
             lengths = np.add.reduceat(lengths, starts)
         ids = np.concatenate(arrays) if arrays else np.zeros(0, dtype=self._dtype)
+        words = None if self._finder is None else self._finder.find(pieces, encodings, ids)
         is_special = self._is_special[ids]
         num_special = int(is_special.sum())
         if num_special:
             ids[is_special] = self._unk
-        return Encoded(ids, lengths, num_special)
+        return Encoded(ids, lengths, num_special, words)
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -92,10 +110,10 @@ def _cut(text: str) -> Iterator[str]:
 _ENCODER: list[Encoder] = []  # of a worker process
 
 
-def _start_worker(tokenizer_json: str) -> None:
+def _start_worker(tokenizer_json: str, words: Words) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's business
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    _ENCODER.append(Encoder(Tokenizer.from_str(tokenizer_json)))
+    _ENCODER.append(Encoder(Tokenizer.from_str(tokenizer_json), words))
 
 
 def _encode(texts: list[str]) -> Encoded:
@@ -117,7 +135,11 @@ def single_thread() -> Iterator[None]:
 
 
 def encode_all(
-    batches: Iterable[tuple[list[str], T]], tokenizer: Tokenizer, *, num_workers: int
+    batches: Iterable[tuple[list[str], T]],
+    tokenizer: Tokenizer,
+    *,
+    num_workers: int,
+    words: Words = "none",
 ) -> Generator[tuple[Encoded, T], None, None]:
     """Encode batches of documents, each with a companion that is handed back with its result.
 
@@ -125,12 +147,13 @@ def encode_all(
         batches: (texts, companion); read only a few batches ahead.
         tokenizer: used as `Encoder` uses it.
         num_workers: processes; with 1 the work is done in this one.
+        words: who says where words begin.
 
     Raises:
         UserError: a worker died, most often for want of memory.
     """
     if num_workers == 1:
-        encoder = Encoder(tokenizer)
+        encoder = Encoder(tokenizer, words)
         for texts, companion in batches:
             with single_thread():
                 encoded = encoder.encode(texts)
@@ -140,7 +163,7 @@ def encode_all(
         num_workers,
         mp_context=get_context("spawn"),
         initializer=_start_worker,
-        initargs=(tokenizer.to_str(),),
+        initargs=(tokenizer.to_str(), words),
     )
     waiting: deque[tuple[Future[Encoded], T]] = deque()
     try:

@@ -38,6 +38,7 @@ from amber.tokens.tokenizer import MAX_WORD_LENGTH, fingerprint, load_tokenizer,
 from amber.tokens.train import train_tokenizer
 from amber.tokens.unknown import unk_by_script, unk_fraction
 from amber.tokens.vocabulary import read_vocabulary, special_ids, vocab_size
+from amber.tokens.words import load_jieba
 from amber.tokens.writer import check_disk, check_free, mark_files, written_folder
 
 DEFAULT_VOCAB_SIZE = 30_000
@@ -81,6 +82,8 @@ def prepare(config: PrepareConfig, *, on_progress: OnProgress | None = None) -> 
         UserError: anything that the user can mend; nothing is left in the place of the output then.
     """
     check_free(config.out, overwrite=config.overwrite)
+    if config.words == "jieba":
+        load_jieba()  # is it there? asked before the text is read
     given, notes = _given_tokenizer(config)  # checked before the text is looked at
     found = find_sources(config.text)
     rule = _reading_rule(config, found.sources)
@@ -225,6 +228,7 @@ def _write(
         folder,
         num_workers=config.num_workers or _num_cores(),
         progress=progress,
+        words=config.words,
     )
     _check_content(config, done, counts["documents_read"])
     _check_unk(config, done.unk_fraction, "the whole text", probed.by_script)
@@ -234,6 +238,11 @@ def _write(
     counts["documents_kept"] = sum(size.num_documents for size in done.sizes.values())
     counts["tokens"] = sum(size.num_tokens for size in done.sizes.values())
     counts["bytes_on_disk"] = sum(source.size for source in found.sources)
+    if config.words == "jieba":
+        counts["chinese_words"] = done.num_chinese
+        counts["chinese_words_as_tokens"] = done.num_split
+        if not done.num_chinese:
+            notes = [*notes, "words: there is no Chinese in the text, so jieba changed nothing"]
     files = mark_files(folder)
     content = [
         fingerprint(tokenizer),
@@ -257,11 +266,13 @@ def _write(
             "tokenizers": version("tokenizers"),
             "numpy": version("numpy"),
             "python": platform.python_version(),
+            **({"jieba": version("jieba")} if config.words == "jieba" else {}),
         },
         sources=[{**asdict(s), "path": s.path.as_posix()} for s in found.sources],
         skipped_files=list(found.skipped),
         notes=notes,
         files=files,
+        words=config.words,
     )
     (folder / MANIFEST_NAME).write_text(manifest_json(manifest), encoding="utf-8")
     return manifest

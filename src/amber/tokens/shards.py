@@ -4,6 +4,7 @@ manifest.json            counts, settings, versions, checksums; written last
 tokenizer/               the Hugging Face files
 train-00000.bin ...      token ids, little-endian uint16, or uint32 above 65536 rows
 train.offsets.npy        int64, num_documents + 1: where documents begin and end, in tokens
+train.words.bin          one bit a token, the lowest first: whether a word begins (where asked for)
 held_out-00000.bin ...   the same for the part that is never trained on
 held_out.offsets.npy
 token_counts.npy         int64 per row of the vocabulary, over the train split
@@ -19,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from amber.errors import UserError
+from amber.tokens.config import Words
 from amber.tokens.vocabulary import SpecialIds
 
 Split = Literal["train", "held_out"]
@@ -75,6 +77,8 @@ class Manifest:
     notes: list[str]
     files: dict[str, FileMark]
     """Every written file but the manifest."""
+    words: Words = "none"
+    """Who says where words begin."""
 
 
 def load_manifest(data_dir: Path) -> Manifest:
@@ -101,6 +105,7 @@ def load_manifest(data_dir: Path) -> Manifest:
         for split in SPLITS:
             size = content[split]
             content[split] = SplitSize(**{**size, "files": tuple(size["files"])})
+        content.setdefault("words", "none")  # of a folder from before there were words
         content["files"] = {name: FileMark(**mark) for name, mark in content["files"].items()}
         manifest = Manifest(**{field.name: content[field.name] for field in fields(Manifest)})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -171,6 +176,11 @@ class Shards:
             raise UserError(
                 f"{data_dir}: the offsets of {split} do not fit: run amber prepare again"
             )
+        self.has_words = manifest.words != "none"
+        """Whether the data says where words begin."""
+        self._word_bits = np.zeros(0, dtype=np.uint8)
+        if self.has_words and self.num_tokens:
+            self._word_bits = np.memmap(data_dir / words_name(split), dtype=np.uint8, mode="r")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_shards, (self.data_dir, self.split)
@@ -198,6 +208,23 @@ class Shards:
             raise ValueError(f"tokens {start} to {stop} do not lie in one document of {self.split}")
         base = int(self._starts[index])
         return self._files[index][start - base : stop - base]
+
+    def read_word_starts(self, start: int, stop: int) -> np.ndarray:
+        """Whether a word begins at each of the tokens `start` to `stop`, as booleans.
+
+        Raises:
+            ValueError: the data has no words, or not so many tokens.
+        """
+        if not self.has_words or not 0 <= start <= stop <= self.num_tokens:
+            raise ValueError(f"no words of tokens {start} to {stop} of {self.split}")
+        first = start // 8
+        bits = np.unpackbits(self._word_bits[first : -(-stop // 8)], bitorder="little")
+        return bits[start - 8 * first : stop - 8 * first].astype(bool)
+
+
+def words_name(split: Split) -> str:
+    """The name of the file that says where the words of a split begin."""
+    return f"{split}.words.bin"
 
 
 def open_shards(data_dir: Path, split: Split) -> Shards:

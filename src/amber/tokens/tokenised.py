@@ -9,6 +9,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from amber.text.corpus import Document
+from amber.tokens.config import Words
 from amber.tokens.encode import encode_all
 from amber.tokens.shards import SPLITS, Split, SplitSize
 from amber.tokens.vocabulary import special_ids, vocab_size
@@ -66,6 +67,10 @@ class Tokenised:
     num_empty: int
     num_special: int
     unk_fraction: float
+    num_chinese: int
+    """Words of Chinese; 0 when words were not asked for."""
+    num_split: int
+    """Those of them that became single tokens."""
 
 
 def tokenise(
@@ -75,6 +80,7 @@ def tokenise(
     *,
     num_workers: int,
     progress: Progress,
+    words: Words = "none",
 ) -> Tokenised:
     """Encode the documents in `num_workers` processes and write the files of both splits.
 
@@ -82,23 +88,29 @@ def tokenise(
     """
     num_rows = vocab_size(tokenizer)
     unk = special_ids(tokenizer).unk
-    num_empty = num_special = 0
+    num_empty = num_special = num_chinese = num_split = 0
     token_counts = {split: np.zeros(num_rows, dtype=np.int64) for split in SPLITS}
     writers: dict[Split, SplitWriter] = {
-        split: SplitWriter(folder, split, num_rows) for split in SPLITS
+        split: SplitWriter(folder, split, num_rows, has_words=words != "none") for split in SPLITS
     }
-    results = encode_all(_batches(documents), tokenizer, num_workers=num_workers)
+    results = encode_all(_batches(documents), tokenizer, num_workers=num_workers, words=words)
     try:
         with closing(results):
             for encoded, held_out in results:
                 num_empty += int((encoded.lengths == 0).sum())
                 num_special += encoded.num_special
+                found = encoded.words
+                if found is not None:
+                    num_chinese += found.num_chinese
+                    num_split += found.num_split
                 token_is_held_out = np.repeat(held_out, encoded.lengths)
                 for split in SPLITS:
                     flag = split == "held_out"
-                    ids = encoded.ids[token_is_held_out == flag]
+                    is_here = token_is_held_out == flag
+                    ids = encoded.ids[is_here]
+                    is_word_start = None if found is None else found.is_start[is_here]
                     chosen = (held_out == flag) & (encoded.lengths > 0)
-                    writers[split].add(ids, encoded.lengths[chosen])
+                    writers[split].add(ids, encoded.lengths[chosen], is_word_start)
                     token_counts[split] += np.bincount(ids, minlength=num_rows)
                 progress.documents += len(encoded.lengths)
                 progress.tokens += len(encoded.ids)
@@ -122,4 +134,6 @@ def tokenise(
         num_empty=num_empty,
         num_special=num_special,
         unk_fraction=num_unk / max(1, num_tokens),
+        num_chinese=num_chinese,
+        num_split=num_split,
     )

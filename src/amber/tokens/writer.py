@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from amber.errors import UserError
-from amber.tokens.shards import MANIFEST_NAME, FileMark, Split, token_dtype
+from amber.tokens.shards import MANIFEST_NAME, FileMark, Split, token_dtype, words_name
 
 FILE_BYTES = 256 << 20
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -138,7 +138,13 @@ class SplitWriter:
     """Appends documents to the files of one split; a document lies in one file."""
 
     def __init__(
-        self, folder: Path, split: Split, vocab_size: int, *, file_bytes: int = FILE_BYTES
+        self,
+        folder: Path,
+        split: Split,
+        vocab_size: int,
+        *,
+        file_bytes: int = FILE_BYTES,
+        has_words: bool = False,
     ) -> None:
         self._folder = folder
         self._split = split
@@ -147,12 +153,25 @@ class SplitWriter:
         self._lengths: list[np.ndarray] = []
         self._file: Any = None
         self._num_in_file = 0
+        self._words: Any = (folder / words_name(split)).open("wb") if has_words else None
+        self._pending = np.zeros(0, dtype=bool)  # fewer than 8 bits that do not fill a byte
         self.files: list[str] = []
         self.num_documents = 0
         self.num_tokens = 0
 
-    def add(self, ids: np.ndarray, lengths: np.ndarray) -> None:
-        """Append documents, given as their ids end to end and their lengths in tokens."""
+    def add(
+        self, ids: np.ndarray, lengths: np.ndarray, is_word_start: np.ndarray | None = None
+    ) -> None:
+        """Append documents, given as their ids end to end and their lengths in tokens.
+
+        Args:
+            ids: of all documents.
+            lengths: of each document.
+            is_word_start: one for each id, if the data has words.
+        """
+        if self._words is not None:
+            assert is_word_start is not None
+            self._add_words(is_word_start)
         lengths = lengths.astype(np.int64)
         ends = np.cumsum(lengths)
         done = 0
@@ -176,20 +195,31 @@ class SplitWriter:
         self.num_documents += len(lengths)
         self.num_tokens += int(lengths.sum())
 
+    def _add_words(self, is_word_start: np.ndarray) -> None:
+        bits = np.concatenate([self._pending, is_word_start])
+        whole = len(bits) // 8 * 8
+        self._words.write(np.packbits(bits[:whole], bitorder="little").tobytes())
+        self._pending = bits[whole:]
+
     def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
         self._file, self._num_in_file = None, 0
 
     def close(self) -> None:
-        """Close the last file and write the offsets."""
-        self._close_file()
+        """Close the last files and write the offsets."""
+        if self._words is not None:
+            self._words.write(np.packbits(self._pending, bitorder="little").tobytes())
+        self.abandon()
         lengths = np.concatenate([np.zeros(1, dtype=np.int64), *self._lengths])
         np.save(self._folder / f"{self._split}.offsets.npy", np.cumsum(lengths))
 
     def abandon(self) -> None:
-        """Close the file that is open, after an error."""
+        """Close the files that are open, after an error."""
         self._close_file()
+        if self._words is not None:
+            self._words.close()
+            self._words = None
 
 
 def mark_files(folder: Path) -> dict[str, FileMark]:
