@@ -122,8 +122,9 @@ def test_matrices_and_tables_are_decayed_norms_and_biases_are_not():
     for name, parameter in model.named_parameters():
         assert (id(parameter) in plain) == ("norm" in name or "bias" in name), name
     adamw = build_optimizers(model, OptimConfig())[0]
-    assert [group["decay"] for group in adamw.param_groups] == [0.01, 0.0]
-    assert {id(p) for p in adamw.param_groups[1]["params"]} == plain
+    groups = adamw.param_groups  # of the main encoder, then of the generator
+    assert [group["decay"] for group in groups] == [0.01, 0.0, 0.01, 0.0]
+    assert {id(p) for group in groups[1::2] for p in group["params"]} == plain
 
 
 @pytest.mark.parametrize("matrices", ["adamw", "muon"])
@@ -184,7 +185,7 @@ def test_rates_follow_progress_in_all_optimisers():
     for progress, factor in ((0.0, 0.0), (0.05, 0.5 * 0.95), (0.6, 0.4), (1.0, 0.0)):
         assert set_rates(optimizers, 3, progress, config) == pytest.approx(1e-3 * factor)
         rates = [group["lr"] for o in optimizers for group in o.param_groups]
-        assert rates == pytest.approx([1e-3 * factor] * 2 + [0.02 * factor])
+        assert rates == pytest.approx([1e-3 * factor] * 4 + [0.02 * factor] * 2)
 
 
 def test_the_reported_rate_is_the_schedule_s_with_and_without_correction():
@@ -268,12 +269,29 @@ def test_the_other_rate_changes_no_bit_of_the_main_encoder(matrices: str):
         assert not torch.equal(weight, (one if is_own else twice)[name]), name
 
 
-def test_a_ratio_of_one_adds_no_groups():
-    one = build_optimizers(pair(), OptimConfig(matrices="muon"))
-    assert [len(o.param_groups) for o in one] == [2, 1]
-    two = build_optimizers(pair(), OptimConfig(matrices="muon", generator_rate_ratio=0.5))
-    assert [len(o.param_groups) for o in two] == [4, 2]
-    assert [group["decay"] for group in two[0].param_groups] == [0.01, 0.0, 0.01, 0.0]
+def test_a_network_that_begins_later_is_corrected_by_its_own_steps():
+    # As in the official code, the first update of a weight with gradient 1 is 0.1 / sqrt(0.001)
+    # times the rate, whatever the other network has done before.
+    config = OptimConfig(learning_rate=1e-3, weight_decay=0.0, bias_correction=False, **FLAT)
+    model = pair(algorithm="two_stage")
+    optimizers = build_optimizers(model, config)
+    own = [p for n, p in model.named_parameters() if n.startswith(("generator.", "mlm_head."))]
+    others = [p for p in model.parameters() if all(p is not q for q in own)]
+    for step in range(50):
+        for weight in own:
+            weight.grad = torch.ones_like(weight)
+        set_rates(optimizers, step, 0.0, config)
+        optimizers[0].step()
+    optimizers[0].zero_grad()
+    before = [weight.detach().clone() for weight in others]
+    for weight in others:
+        weight.grad = torch.ones_like(weight)
+    set_rates(optimizers, 50, 0.0, config)
+    optimizers[0].step()
+    expected = 1e-3 * 0.1 / (math.sqrt(0.001) + config.eps)
+    for start, weight in zip(before, others, strict=True):
+        moved = start - weight.detach()
+        torch.testing.assert_close(moved, torch.full_like(moved, expected), rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize("matrices", ["adamw", "muon"])

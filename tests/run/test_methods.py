@@ -197,6 +197,18 @@ CONTRADICTIONS = [
         {"objective": "rtd_masked", "loss": LossConfig(include_special=False)},
         "loss.include_special has no effect while objective is rtd_masked",
     ),
+    (
+        {"algorithm": "adversarial", "label_rule": "source"},
+        "algorithm is adversarial, but label_rule is source",
+    ),
+    (
+        {
+            "noise": NoiseConfig(source="unigram"),
+            "generator": EQUAL,
+            "loss": LossConfig(discriminator_weight=0.0),
+        },
+        "nothing would be learned",
+    ),
     ({"mask": MaskConfig(unit="word")}, "does not say where words begin"),
 ]
 

@@ -60,6 +60,12 @@ COMMANDS = {
         config="amber.run.config:PretrainConfig",
         module="amber.cli.pretrain",
     ),
+    "finetune": Command(
+        help="train a model for a task, with several seeds, and score it",
+        config="amber.run.finetune_config:FinetuneConfig",
+        module="amber.cli.finetune",
+        positional=("model",),
+    ),
     "evaluate": Command(
         help="measure a model on the held-out text, or on minimal pairs",
         config="amber.run.commands:EvaluateConfig",

@@ -259,12 +259,10 @@ def generator_shape(
             f"gives a width of {from_width}, which {num_heads} heads do not divide: try "
             f"{max(1, num_heads) * main.head_size / main.hidden_size:.4g}"
         )
-    is_equal = (config.width_fraction, config.depth_fraction) == (1, 1)
-    has_own_width = sharing == "none" and not is_equal
     return replace(
         main,
         hidden_size=from_width,
-        embedding_size=from_width if has_own_width else main.embedding_size,
+        embedding_size=from_width if sharing == "none" else main.embedding_size,
         num_hidden_layers=max(1, round(main.num_hidden_layers * config.depth_fraction)),
         num_attention_heads=num_heads,
         intermediate_size=round(main.intermediate_size / main.hidden_size * from_width),

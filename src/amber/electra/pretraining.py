@@ -326,4 +326,5 @@ def fixed_scores(
         return scores.index_fill(0, ordinary_ids, 0.0)
     if token_counts is None:
         raise ValueError("the noise source unigram needs token_counts")
-    return token_counts.double().log().float().to(ordinary_ids.device)
+    counts = F.pad(token_counts, (0, vocab_size - len(token_counts)))  # rows without a token
+    return counts.double().log().float().to(ordinary_ids.device)

@@ -47,13 +47,15 @@ def split_parameters(model: nn.Module, *, is_generator: bool | None = None) -> S
 
 
 def build_optimizers(model: nn.Module, config: OptimConfig) -> list[Optimizer]:
-    """Return AdamW, and Muon after it when `config.matrices` asks for it."""
-    parts = [(1.0, split_parameters(model))]
-    if config.generator_rate_ratio != 1:
-        parts = [
-            (1.0, split_parameters(model, is_generator=False)),
-            (config.generator_rate_ratio, split_parameters(model, is_generator=True)),
-        ]
+    """Return AdamW, and Muon after it when `config.matrices` asks for it.
+
+    What is the generator's alone is in groups of its own: its rate may differ, and with two stages
+    it begins to learn at another step.
+    """
+    parts = [
+        (1.0, split_parameters(model, is_generator=False)),
+        (config.generator_rate_ratio, split_parameters(model, is_generator=True)),
+    ]
     has_muon = config.matrices == "muon"
     adamw_groups: list[dict[str, Any]] = []
     for ratio, part in parts:
@@ -98,11 +100,12 @@ def set_rates(
     """
     factor = rate_factor(progress, step, config)
     rate = config.learning_rate * factor
-    first, second = 1.0, 1.0
-    if not config.bias_correction:
-        first = 1.0 - config.beta1 ** (step + 1)
-        second = math.sqrt(1.0 - config.beta2 ** (step + 1))
     for group in optimizers[0].param_groups:
+        first, second = 1.0, 1.0
+        if not config.bias_correction:
+            done = updates(optimizers[0], group)
+            first = 1.0 - config.beta1 ** (done + 1)
+            second = math.sqrt(1.0 - config.beta2 ** (done + 1))
         group["lr"] = group["ratio"] * rate * first / second
         group["eps"] = config.eps / second
         group["weight_decay"] = group["decay"] * second / first
@@ -110,3 +113,9 @@ def set_rates(
         for group in optimizer.param_groups:
             group["lr"] = group["ratio"] * config.muon_learning_rate * factor
     return rate
+
+
+def updates(optimizer: Optimizer, group: dict[str, Any]) -> int:
+    """Return how often the parameters of a group were updated; they begin together."""
+    state = optimizer.state.get(group["params"][0], {})
+    return int(state["step"]) if "step" in state else 0

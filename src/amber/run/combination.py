@@ -115,6 +115,20 @@ CONFLICTS: Final = (
         why="the generator's reward is the discriminator's loss",
     ),
     Conflict(
+        name="algorithm",
+        values=("adversarial",),
+        other="label_rule",
+        needed=("content",),
+        why="the reward of a sample that equals the text is that of an original token",
+    ),
+    Conflict(
+        name="label_rule",
+        values=("source",),
+        other="objective",
+        needed=("rtd",),
+        why="with the chosen tokens alone every label would be the same",
+    ),
+    Conflict(
         name="sharing",
         values=("all",),
         other="noise.source",
@@ -175,6 +189,11 @@ def check_combination(config: PretrainConfig) -> None:
                 f"{conflict.name} is {value}, but {conflict.other} is {other}: {conflict.why}; set "
                 f"{conflict.other} to {needed}"
             )
+    if not config.method.is_generator_trained and config.loss.discriminator_weight == 0:
+        raise UserError(
+            "loss.discriminator_weight is 0 and nothing else is trained, so nothing would be "
+            "learned: raise it"
+        )
     for name, reason in idle_settings(config).items():
         if value_of(config, name) != default_of(type(config), name):
             raise UserError(f"{name} has no effect {reason}")

@@ -161,9 +161,9 @@ class ScoreConfig:
 class InspectConfig:
     """Show what a model does with a text, token by token.
 
-    With a generator and a discriminator: which tokens are hidden, what the generator guesses, what
-    is drawn from its guesses, and what the discriminator thinks of each token. With one model: its
-    part of this.
+    Which tokens are hidden or replaced, what is guessed there and what is drawn, and what the main
+    encoder makes of it: replaced or not, the original token, an energy. A model without the network
+    that proposes tokens judges the text as it is.
     """
 
     model: Path

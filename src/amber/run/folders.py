@@ -128,7 +128,11 @@ def open_model(path: Path) -> OpenedModel:
             )
     is_energy = rtd_head is not None and score_meaning(main) == "energy"
     method = method_of(
-        trained_with, is_binary=rtd_head is not None, is_energy=is_energy, beside=beside
+        trained_with,
+        is_binary=rtd_head is not None,
+        is_energy=is_energy,
+        has_gate=copy_gate is not None,
+        beside=beside,
     )
     generator, mlm_head = None, None
     if method.objective == "mlm":
@@ -156,7 +160,12 @@ def open_model(path: Path) -> OpenedModel:
 
 
 def method_of(
-    trained_with: TrainedWith, *, is_binary: bool, is_energy: bool, beside: Path | None
+    trained_with: TrainedWith,
+    *,
+    is_binary: bool,
+    is_energy: bool,
+    has_gate: bool,
+    beside: Path | None,
 ) -> Method:
     """Say what a model was trained to do, by its run's settings where they fit its head.
 
@@ -164,15 +173,16 @@ def method_of(
         trained_with: of the run; defaults where there is none.
         is_binary: whether the model has one score per token.
         is_energy: whether that score is an energy.
+        has_gate: whether there is a copy gate.
         beside: folder of the network that proposes tokens, if there is one.
     """
     objective = trained_with.objective
     fitting = ("electric",) if is_energy else ("rtd", "rtd_masked")
     if not is_binary:
-        fitting = ("replace_mlm", "all_tokens_mlm", "mlm")
+        fitting = ("all_tokens_mlm",) if has_gate else ("mlm", "replace_mlm")
     noise = trained_with.noise
     if objective not in fitting or trained_with.path is None:
-        objective = "electric" if is_energy else ("rtd" if is_binary else "mlm")
+        objective = fitting[0]
         source = "two_tower" if is_energy or (beside and beside.name == "towers") else "generator"
         noise = NoiseConfig(source=source)
     return Method(
