@@ -1,0 +1,286 @@
+"""A user's own data: what its files and columns are, and how they become a task.
+
+This module holds settings and must stay free of torch.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from amber.errors import UserError
+from amber.tasks.columns import read_columns
+from amber.tasks.content import Encoding
+from amber.tasks.example import Example, Kind, QAExample, TaggedExample, TextExample
+from amber.tasks.labels import finish_task
+from amber.tasks.mentions import table_mentions
+from amber.tasks.squad import check_questions, read_squad, table_questions
+from amber.tasks.table import Table, format_of, read_table
+from amber.tasks.tagged import table_words
+from amber.tasks.task import ReadFile, Task, TaskData, TaskFile
+from amber.tasks.texts import label_name, table_texts
+
+STEMS = {
+    "train": ("train", "training"),
+    "dev": ("dev", "valid", "validation", "val"),
+    "test": ("test",),
+}
+METRICS: dict[Kind, tuple[str, ...]] = {
+    "classification": ("accuracy", "macro_f1"),
+    "multilabel": ("micro_f1", "accuracy"),
+    "regression": ("spearman", "pearson"),
+    "tagging": ("entity_f1", "entity_precision", "entity_recall"),
+    "qa": ("answer_f1", "exact_match"),
+}
+_COLUMNS = ("text", "pair", "label", "words", "tags", "context", "question", "answers")
+_USED: dict[Kind, tuple[str, ...]] = {
+    "classification": ("text", "pair", "label"),
+    "multilabel": ("text", "pair", "label"),
+    "regression": ("text", "pair", "label"),
+    "tagging": ("text", "label", "words", "tags"),
+    "qa": ("context", "question", "answers"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnData:
+    """Own files: TSV (no quoting), CSV, JSON Lines, Parquet; columns of words; SQuAD's JSON."""
+
+    kind: Kind = "classification"
+    """What is predicted: one label, several, a number, a tag for each word, or an answer."""
+
+    train: Path | None = None
+    """File to train on."""
+
+    dev: Path | None = None
+    """File to choose by."""
+
+    test: Path | None = None
+    """File to score or predict; its labels may be missing."""
+
+    folder: Path | None = None
+    """Folder with files called train, dev (or valid, validation) and test, of any kind above."""
+
+    dev_fraction: float = 0.0
+    """Share of the train file that becomes dev where there is no dev file; the same text (or
+    context) is never on both sides."""
+
+    text: str = "text"
+    """Column of the text."""
+
+    pair: str | None = None
+    """Column of the second text."""
+
+    label: str = "label"
+    """Column of the label; several labels are parted by `separator`, or are a list."""
+
+    id: str | None = None
+    """Column of the id; without one rows are numbered from 0."""
+
+    words: str = "words"
+    """Column of the list of words (tagging)."""
+
+    tags: str = "tags"
+    """Column of the list of tags (tagging)."""
+
+    context: str = "context"
+    """Column of the context (questions)."""
+
+    question: str = "question"
+    """Column of the question."""
+
+    answers: str = "answers"
+    """Column of the answers: one text, or SQuAD's record with texts and places."""
+
+    labels: tuple[str, ...] = ()
+    """All labels, in the order of their numbers; without them those of train, sorted."""
+
+    separator: str = ","
+    """Between the labels of a multi-label cell."""
+
+    joiner: str | None = None
+    """Between the words of tagged files; unset: one blank, or nothing for files of characters."""
+
+    header: bool = True
+    """The first line of TSV and CSV names the columns; otherwise they are numbered from 1."""
+
+    encoding: Encoding = "utf-8"
+    """Of files that are not valid UTF-8."""
+
+    metrics: tuple[str, ...] = ()
+    """Scores, the first one counts; empty takes the usual ones of the kind."""
+
+    epochs: int = 3
+    """Passes over the train file."""
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and (self.train or self.dev or self.test):
+            raise UserError("folder and train, dev or test: give the folder or the files, not both")
+        if not 0.0 <= self.dev_fraction < 1.0:
+            raise UserError(f"dev_fraction {self.dev_fraction} must be at least 0 and below 1")
+        if self.dev_fraction and self.dev is not None:
+            raise UserError("dev_fraction has no effect with a dev file: leave one of them out")
+        default = {field.name: field.default for field in fields(self)}
+        idle = [
+            name
+            for name in _COLUMNS
+            if getattr(self, name) != default[name] and name not in _USED[self.kind]
+        ]
+        if idle:
+            raise UserError(f"{idle[0]} has no effect with kind {self.kind!r}: leave it out")
+        if self.separator != default["separator"] and self.kind != "multilabel":
+            raise UserError("separator has no effect without kind 'multilabel': leave it out")
+        if self.labels and self.kind in ("regression", "qa"):
+            raise UserError(f"labels have no effect with kind {self.kind!r}: leave them out")
+
+
+def own_task(own: OwnData) -> Task:
+    """The record of the task that own data make."""
+    labels = tuple(label_name(label) or "" for label in own.labels)
+    if own.kind == "tagging" and labels and "O" not in labels:
+        raise UserError("labels must hold the tag O, and B- and I- of each type")
+    return Task(
+        name="own",
+        kind=own.kind,
+        labels=labels or None,
+        separator=own.separator,
+        joiner=own.joiner,
+        metrics=own.metrics or METRICS[own.kind],
+        epochs=own.epochs,
+    )
+
+
+def load_own(own: OwnData, *, labels: Sequence[str] | None = None) -> tuple[Task, TaskData]:
+    """Read own data.
+
+    Args:
+        own: the files and columns.
+        labels: in place of those of `own`: those of a trained model.
+
+    Raises:
+        UserError: a file that is not there or bad; names file, line and column.
+    """
+    task = own_task(own)
+    paths = _paths(own)
+    files = {split: read_own(path, own, task, split=split) for split, path in paths.items()}
+    if own.dev_fraction and "dev" in files:
+        raise UserError(
+            f"dev_fraction has no effect with the dev file {paths['dev']}: leave it out"
+        )
+    if own.dev_fraction and "train" in files:
+        files["train"], files["dev"] = _divide(files["train"], own.dev_fraction)
+    return task, finish_task(task, files, labels=labels)
+
+
+def _paths(own: OwnData) -> dict[str, Path]:
+    """The file of each split that was named, or is in the folder."""
+    if own.folder is None:
+        named = {"train": own.train, "dev": own.dev, "test": own.test}
+        paths = {split: path for split, path in named.items() if path is not None}
+        if not paths:
+            raise UserError("no data: name a train, dev or test file, or a folder with them")
+        return paths
+    if not own.folder.is_dir():
+        raise UserError(f"{own.folder}: no such folder: give the folder with the files")
+    paths = {}
+    for split, stems in STEMS.items():
+        found = [
+            path
+            for path in sorted(own.folder.iterdir())
+            if path.is_file() and path.name.split(".")[0].casefold() in stems
+        ]
+        if len(found) > 1:
+            raise UserError(
+                f"{own.folder}: {', '.join(path.name for path in found)} could all be the {split} "
+                "file: name the files one by one"
+            )
+        if found:
+            paths[split] = found[0]
+    if not paths:
+        raise UserError(
+            f"{own.folder}: no file called train, dev, valid, validation or test: rename the "
+            "files, or name them one by one"
+        )
+    return paths
+
+
+def read_own(path: Path, own: OwnData, task: Task, *, split: str) -> ReadFile:
+    """Read one file; only `test` may lack labels."""
+    needs_label = split != "test"
+    suffix = format_of(path)
+    if own.kind == "qa" and suffix == "jsonl" and ".json" in path.suffixes:
+        return read_squad(path, is_train=split == "train")
+    if own.kind == "tagging" and suffix == "tsv":
+        file = TaskFile(name=path.name, reader="columns", encoding=own.encoding)
+        return read_columns(path, file, joiner=own.joiner, needs_tags=needs_label)
+    table = read_table(path, has_header=own.header, encoding=own.encoding)
+    return own_rows(table, own, task, split=split)
+
+
+def own_rows(table: Table, own: OwnData, task: Task, *, split: str) -> ReadFile:
+    """Turn the rows of a table into examples."""
+    needs_label = split != "test"
+    file = TaskFile(name="", text=own.text, pair=own.pair, label=own.label, id=own.id)
+    if own.id is not None:
+        table.require(own.id)
+    if own.kind == "qa":
+        if needs_label:
+            table.require(own.answers)
+        questions = table_questions(
+            table,
+            question=own.question,
+            context=own.context,
+            answers=own.answers,
+            id_column=own.id,
+        )
+        return check_questions(table.path, questions, is_train=split == "train")
+    if own.kind == "tagging":
+        if own.words not in table.columns and own.text in table.columns:
+            return table_mentions(table, file, needs_tags=needs_label)
+        return table_words(
+            table,
+            words=own.words,
+            tags=own.tags,
+            names=own.labels or None,
+            joiner=own.joiner,
+            needs_tags=needs_label,
+        )
+    return table_texts(table, file, task, needs_label=needs_label)
+
+
+def _divide(file: ReadFile, fraction: float) -> tuple[ReadFile, ReadFile]:
+    """Cut a file in two by the hash of each text or context."""
+    in_dev = [_share(example) < fraction for example in file.examples]
+    parts = []
+    for side in (False, True):
+        chosen = [index for index, value in enumerate(in_dev) if value == side]
+        parts.append(
+            replace(
+                file,
+                examples=tuple(file.examples[index] for index in chosen),
+                numbers=tuple(file.numbers[index] for index in chosen),
+                notes=(*file.notes, f"{file.path}: {len(chosen)} examples in {_side(side)}"),
+            )
+        )
+    for part, side in zip(parts, (False, True), strict=True):
+        if not part.examples:
+            raise UserError(
+                f"dev_fraction {fraction} leaves no example of {file.path} in {_side(side)}: "
+                "change it, or give a dev file"
+            )
+    return parts[0], parts[1]
+
+
+def _side(is_dev: bool) -> str:
+    return "dev, taken from it" if is_dev else "train"
+
+
+def _share(example: Example) -> float:
+    """A number in [0, 1) that depends on the text alone."""
+    if isinstance(example, TextExample):
+        key = f"{example.text}\n{example.pair or ''}"
+    else:
+        key = example.text if isinstance(example, TaggedExample) else example.context
+    assert isinstance(example, TextExample | TaggedExample | QAExample)
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
