@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from pairs import TOWERS, hide, losses, make_batch, make_model, number_of
+from pairs import COUNTS, TOWERS, UNIGRAM, hide, losses, make_batch, make_model, number_of
 from sklearn.metrics import accuracy_score, precision_score, recall_score, roc_auc_score
 
 from amber.data.batch import Batch
@@ -264,3 +264,28 @@ def test_the_mlm_objective_has_no_discriminator_metrics(body: str):
     masked = hide(batch)
     found = tally((model(batch, masked), batch, masked)).metrics(model.predictions)
     assert set(found) == {"masked_lm_loss", "masked_lm_accuracy", "generator_entropy"}
+
+
+def test_what_frequencies_reach_as_energies_is_measured_for_electric():
+    model = make_model(objective="electric", noise=UNIGRAM)
+    batch = make_batch([9, 12], width=12)
+    masked = hide(batch)
+    known = (COUNTS.double() + 1).log() - (COUNTS.double() + 1).sum().log()
+    tally = Tally(known.float())
+    with torch.no_grad():
+        outcome = model.eval()(batch, masked)
+    tally.add(outcome, batch, masked)
+    nats = 0.0
+    for row, at in masked.is_maskable.nonzero().tolist():
+        token = outcome.answer.corrupted.input_ids[row, at]
+        share = masked.is_used[row].sum() / masked.is_maskable[row].sum()
+        odds = share * COUNTS[token] / COUNTS.sum() / known[token].exp()  # k q / (n exp(-E))
+        is_noise = bool(outcome.answer.corrupted.is_replaced[row, at])
+        nats -= math.log(odds / (1 + odds) if is_noise else 1 / (1 + odds))
+    found = tally.metrics(model.predictions)["frequency_disc_loss"]
+    assert found == pytest.approx(nats / int(masked.is_maskable.sum()), rel=1e-4)
+
+
+def test_energies_start_at_the_uniform_distribution():
+    model = make_model(objective="electric", noise=UNIGRAM)
+    assert float(model.rtd_head.classifier.bias.detach()) == pytest.approx(math.log(40))

@@ -1,6 +1,14 @@
 """Text from source files, without importing them."""
 
-from amber.text.docstrings import clean, docstrings, installed_documents
+import pytest
+
+from amber.text.docstrings import (
+    clean,
+    docstrings,
+    first_sentence,
+    first_sentences,
+    installed_documents,
+)
 
 SOURCE = '''"""A module whose docstring is long enough to be kept here."""
 raise RuntimeError("this file must not be run")
@@ -53,3 +61,35 @@ def test_documents_are_repeatable_and_hold_no_blank_line():
 def test_the_language_reference_comes_first():
     first = next(installed_documents(1))
     assert "assert" in first
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Return the mean of the numbers. An error\n\nLater.", "Return the mean of the numbers."),
+        (
+            "Return the root of a\nnumber without a stop",
+            "Return the root of a number without a stop",
+        ),
+        ("Too short.", ""),
+        ("A" + "x" * 200, ""),
+        ("- an item of a list that is long enough", ""),
+        (">>> print('a long example at a prompt')", ""),
+    ],
+)
+def test_the_first_sentence_of_a_docstring(text, expected):
+    assert first_sentence(text) == expected
+
+
+@pytest.mark.slow
+def test_first_sentences_are_of_three_libraries_and_name_none():
+    found = list(first_sentences(50))
+    assert {library for library, _ in found} == {"python", "numpy", "torch"}
+    assert len({sentence for _, sentence in found}) == len(found) == 150
+    assert not any(name in s.lower() for _, s in found for name in ("python", "numpy", "torch"))
+    assert list(first_sentences(20)) == [pair for pair in found if rank(pair, found) < 20]
+
+
+def rank(pair: tuple[str, str], found: list[tuple[str, str]]) -> int:
+    """The place of a sentence among those of its library."""
+    return [other for other in found if other[0] == pair[0]].index(pair)

@@ -66,8 +66,14 @@ COMMANDS = {
         module="amber.cli.finetune",
         positional=("model",),
     ),
+    "predict": Command(
+        help="label texts, tag words or answer questions with a fine-tuned model",
+        config="amber.run.predict_config:PredictConfig",
+        module="amber.cli.predict",
+        positional=("model", "file"),
+    ),
     "evaluate": Command(
-        help="measure a model on the held-out text, or on minimal pairs",
+        help="measure a model on held-out text, minimal pairs or labelled data",
         config="amber.run.commands:EvaluateConfig",
         module="amber.cli.evaluate",
         positional=("model",),

@@ -81,7 +81,7 @@ def name_all(
     logits = torch.zeros(is_scored.shape, dtype=gate.dtype, device=gate.device)
     logits = logits.masked_scatter(is_scored, -gate.detach())
     named = corrupted.text.masked_scatter(is_scored, best)
-    return Answer(corrupted, loss, is_scored, logits, named)
+    return Answer(corrupted, loss, is_scored, logits, named=named)
 
 
 def weigh(
@@ -110,4 +110,5 @@ def weigh(
     share = num_chosen.clamp(min=1) / num_ordinary.clamp(min=1)  # (B,)
     logits = electric_logits(energy, log_noise, share.log().unsqueeze(1).expand_as(energy))
     loss = rtd_loss_sum(logits, corrupted.is_replaced, masked.is_maskable)
-    return Answer(corrupted, loss, masked.is_maskable, logits.detach())
+    offset = logits.detach() - energy.detach().float()
+    return Answer(corrupted, loss, masked.is_maskable, logits.detach(), offset)

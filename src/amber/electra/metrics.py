@@ -9,6 +9,7 @@ Names are the official code's, plus
 - `encoder_lm_loss`, `encoder_lm_accuracy`: of a main encoder that names tokens; the accuracy is
   over the chosen positions;
 - `label_conflict_fraction`: of the tokens labelled replaced, those that equal the text;
+- `frequency_disc_loss`: what energies of -log frequency reach, where it is asked for (electric);
 - `generator_reward`: nats that the discriminator loses at a chosen position (adversarial).
 """
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from amber.data.batch import Batch
 from amber.electra.config import BINARY, Objective
+from amber.electra.loss import rtd_loss_sum
 from amber.electra.mask import Masked
 from amber.electra.outcome import Answer, Outcome, Predictions
 
@@ -25,8 +27,14 @@ from amber.electra.outcome import Answer, Outcome, Predictions
 class Tally:
     """Running sums over batches."""
 
-    def __init__(self) -> None:
-        """Start from nothing."""
+    def __init__(self, log_frequencies: Float[Tensor, " V"] | None = None) -> None:
+        """Start from nothing.
+
+        Args:
+            log_frequencies: natural logarithm of each token's share of the training text: then what
+                energies of -log frequency reach is measured, too (electric).
+        """
+        self.log_frequencies = log_frequencies
         self.sums: dict[str, float] = {}
         self.scores: list[Float[Tensor, " N"]] = []
         self.labels: list[Bool[Tensor, " N"]] = []
@@ -71,6 +79,9 @@ class Tally:
         }
         if answer.named is not None:
             sums["main_right"] = ((answer.named == text) & corrupted.is_chosen).sum()
+        if answer.offset is not None and self.log_frequencies is not None:
+            known = answer.offset - self.log_frequencies[corrupted.input_ids]
+            sums["frequency_nats"] = rtd_loss_sum(known, corrupted.is_replaced, answer.is_scored)
         if answer.logits is not None:
             scored, replaced = answer.is_scored, corrupted.is_replaced & answer.is_scored
             said = (answer.logits > 0) & scored
@@ -116,6 +127,8 @@ class Tally:
         result["sampled_masked_lm_accuracy"] = sums["sampled_right"] / masked
         name = "encoder_lm_loss" if "main_right" in sums else "disc_loss"
         result[name] = sums["main_nats"] / counts[predictions[1]]
+        if "frequency_nats" in sums:
+            result["frequency_disc_loss"] = sums["frequency_nats"] / counts[predictions[1]]
         if "main_right" in sums:
             result["encoder_lm_accuracy"] = sums["main_right"] / masked
         if "num_scored" in sums:

@@ -60,6 +60,9 @@ class Answer(NamedTuple):
     logits: Float[Tensor, "B T"] | None = None
     """Positive: replaced, noise, or not to be copied. None with replace_mlm. No gradient."""
 
+    offset: Float[Tensor, "B T"] | None = None
+    """log(k q / n) of each token: the logit without the energy (electric). No gradient."""
+
     named: Int[Tensor, "B T"] | None = None
     """The most probable token at each scored position; None with a binary head."""
 

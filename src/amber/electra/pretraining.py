@@ -1,5 +1,6 @@
 """The networks of one pre-training run, and the forward pass from text to losses."""
 
+import math
 from typing import Final
 
 import torch
@@ -85,6 +86,8 @@ class PretrainingModel(nn.Module):
             self.vocabulary_head = MLMHead(encoder)
         self.copy_gate = UnitHead(encoder) if objective == "all_tokens_mlm" else None
         initialize(self, encoder, seed=seed)
+        if objective == "electric" and self.rtd_head is not None:
+            nn.init.constant_(self.rtd_head.classifier.bias, math.log(encoder.vocab_size))
         if frozen is not None:
             self.generator, self.mlm_head = frozen
             self.generator.requires_grad_(False)

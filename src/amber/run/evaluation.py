@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from amber.data.batch import Batch
 from amber.electra.config import MaskConfig, Method
@@ -37,6 +39,7 @@ def evaluate(
     vocabulary: Vocabulary,
     process: Process,
     temperature: float,
+    log_frequencies: Float[Tensor, " V"] | None = None,
 ) -> dict[str, float]:
     """Return the metrics over all batches of all processes.
 
@@ -47,10 +50,11 @@ def evaluate(
         vocabulary: of the data.
         process: where to compute.
         temperature: of the replacements.
+        log_frequencies: as for `Tally`.
     """
     was_training = model.training
     model.eval()
-    tally = Tally()
+    tally = Tally(log_frequencies)
     for cpu_batch in batches:
         batch = cpu_batch.to(process.device)
         masked = mask_batch(batch, mask_config, vocabulary)
@@ -81,3 +85,16 @@ def held_out_loss(metrics: dict[str, float], method: Method) -> float:
     first, second = method.weights_at(1.0)
     is_learning = method.is_generator_trained and method.algorithm == "joint"
     return second * main + (first * metrics["masked_lm_loss"] if is_learning else 0.0)
+
+
+def known_frequencies(
+    method: Method, counts: Int[Tensor, " V"], device: torch.device
+) -> Float[Tensor, " V"] | None:
+    """Return the logarithms of the tokens' shares for electric, None for all else.
+
+    None of them is 0: each token has one more occurrence.
+    """
+    if method.objective != "electric":
+        return None
+    more = counts.double() + 1
+    return (more / more.sum()).log().float().to(device)

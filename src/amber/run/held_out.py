@@ -12,7 +12,7 @@ from amber.electra.config import NoiseSource, Objective
 from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
 from amber.run.device import open_process
-from amber.run.evaluation import evaluate
+from amber.run.evaluation import evaluate, known_frequencies
 from amber.run.folders import Kind, OpenedModel, TrainedWith, join, open_model
 from amber.run.setup import HELD_OUT_SEED, needs_words, token_counts, vocabulary_of
 from amber.tokens.shards import load_manifest, open_shards
@@ -101,6 +101,7 @@ def evaluate_folder(config: EvaluateConfig) -> HeldOut:
             vocabulary=vocabulary,
             temperature=settings.noise.temperature_at(1.0),
             process=process,
+            log_frequencies=known_frequencies(opened.method, counts, process.device),
         )
     return HeldOut(
         model=str(opened.path),
@@ -190,7 +191,8 @@ def baselines(
     replaced tokens as the probability at each token, and "original" as the answer.
 
     Args:
-        metrics: of the model; only its shares of replaced tokens are used.
+        metrics: of the model; only its shares of replaced tokens are used, and for electric what
+            frequencies reach.
         counts: occurrences of each token in the training text.
         unigram_entropy: of these, in nats.
     """
@@ -207,7 +209,9 @@ def baselines(
         result["encoder_lm_accuracy"] = frequent["accuracy"]
     if "majority_accuracy" in metrics:
         replaced = 1.0 - metrics["majority_accuracy"]
-        if "encoder_lm_loss" in metrics:  # copy with the share of the original, else by frequency
+        if "frequency_disc_loss" in metrics:
+            result["disc_loss"] = metrics["frequency_disc_loss"]
+        elif "encoder_lm_loss" in metrics:  # copy with the share of the original, else by frequency
             differing = metrics["replaced_fraction"]
             result["encoder_lm_loss"] = binary_entropy(differing) + differing * unigram_entropy
             result["encoder_lm_accuracy"] = metrics["sampled_masked_lm_accuracy"]

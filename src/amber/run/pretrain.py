@@ -14,11 +14,11 @@ from amber.errors import UserError
 from amber.run.checkpoint import TrainState, list_checkpoints, load_newest, save_checkpoint
 from amber.run.config import RESUMABLE, PretrainConfig
 from amber.run.device import open_process
-from amber.run.evaluation import evaluate, held_out_loss
+from amber.run.evaluation import evaluate, held_out_loss, known_frequencies
 from amber.run.initial import load_initial_weights
 from amber.run.log import Event, Kind, Log, Show, Values
 from amber.run.results import Summary, write_results
-from amber.run.setup import Run, build_run
+from amber.run.setup import Run, build_run, token_counts
 from amber.run.step import progress_of, train_step
 from amber.run.stop import StopRequest, listen_for_stop
 from amber.tokens.shards import verify
@@ -270,6 +270,7 @@ def measure(run: Run, state: TrainState, log: Log | None) -> dict[str, float]:
         vocabulary=run.vocabulary,
         process=process,
         temperature=config.noise.temperature_at(1.0),
+        log_frequencies=known_frequencies(config.method, token_counts(config.data), process.device),
     )
     if log:
         values = metrics | {"tokens": state.tokens, "flops": state.flops, "seconds": state.seconds}

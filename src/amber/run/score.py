@@ -4,8 +4,8 @@ Four scores, each over the ordinary tokens (not [CLS] and [SEP]): the pseudo-log
 which each token is hidden in turn (Salazar et al. 2020); the discriminator's log P(original), in
 one pass; minus the energies of Electric, in one pass ("Pre-Training Transformers as Energy-Based
 Cloze Models", Clark et al. 2020); and log p with which an encoder that names tokens (replace_mlm,
-all_tokens_mlm) names the ones that it sees, in one pass. As in sampling, tokens that never stand in a text get no
-probability: [CLS], [SEP], [PAD], [MASK], and rows of the table without a token.
+all_tokens_mlm) names the ones that it sees, in one pass. As in sampling, tokens that never stand in
+a text get no probability: [CLS], [SEP], [PAD], [MASK], and rows of the table without a token.
 """
 
 import math

@@ -5,6 +5,7 @@ library and of packages without importing any. The same installation gives the s
 """
 
 import ast
+import hashlib
 import importlib.util
 import re
 import sysconfig
@@ -18,10 +19,14 @@ PACKAGES: Final = ("numpy", "torch")
 
 SKIPPED: Final = frozenset({"test", "tests", "testing", "_testing", "site-packages", "_vendor"})
 MIN_CHARACTERS: Final = 80
+MIN_SENTENCE: Final = 30
+MAX_SENTENCE: Final = 200
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 _BARE_LINE = re.compile(r"[\W_]*")
 _PROMPT = re.compile(r"\s*(>>>|\.\.\.)(\s|$)")
+_SENTENCE = re.compile(r".+?[.!?](?=\s|$)")
+_LIBRARY = re.compile(r"python|numpy|\bnp\b|torch", re.IGNORECASE)
 _ROLE = re.compile(r":[a-z:]+:`~?([^`<>]+)`")
 
 
@@ -41,14 +46,59 @@ def installed_documents(max_characters: int) -> Iterator[str]:
 
 
 def _documents() -> Iterator[str]:
-    stdlib = Path(sysconfig.get_paths()["stdlib"])
-    for topic in _topics(stdlib / "pydoc_data" / "topics.py"):
+    roots = _roots()
+    for topic in _topics(roots["python"] / "pydoc_data" / "topics.py"):
         yield clean(topic)
-    roots = [stdlib, *filter(None, map(_package_folder, PACKAGES))]
-    for root in roots:
-        for path in sorted(root.rglob("*.py")):
-            if not SKIPPED.intersection(path.relative_to(root).parts):
-                yield "\n".join(filter(None, map(clean, docstrings(path))))
+    for root in roots.values():
+        for path in _sources(root):
+            yield "\n".join(filter(None, map(clean, docstrings(path))))
+
+
+def _roots() -> dict[str, Path]:
+    """The folder of each library: Python's own, and the packages that are there."""
+    roots = {"python": Path(sysconfig.get_paths()["stdlib"])}
+    folders = {name: _package_folder(name) for name in PACKAGES}
+    return roots | {name: folder for name, folder in folders.items() if folder is not None}
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    """The source files of a library that are documentation, in a fixed order."""
+    for path in sorted(root.rglob("*.py")):
+        if not SKIPPED.intersection(path.relative_to(root).parts):
+            yield path
+
+
+def first_sentences(max_per_library: int) -> Iterator[tuple[str, str]]:
+    """Yield pairs of a library and the first sentence of one of its docstrings, no sentence twice.
+
+    A sentence that names one of the libraries is left out. Which ones are taken, and their order,
+    depends on their digests alone.
+
+    Args:
+        max_per_library: as many of each library at most.
+    """
+    seen: set[str] = set()
+    for library, root in _roots().items():
+        found = {
+            sentence: hashlib.sha256(sentence.encode("utf-8", errors="replace")).digest()
+            for path in _sources(root)
+            for text in docstrings(path)
+            if (sentence := first_sentence(text)) and not _LIBRARY.search(sentence)
+        }
+        fresh = [
+            sentence for sentence in sorted(found, key=found.__getitem__) if sentence not in seen
+        ]
+        seen |= found.keys()
+        yield from ((library, sentence) for sentence in fresh[:max_per_library])
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a docstring on one line; empty if it is none, short or long."""
+    paragraph = clean(text.partition("\n\n")[0]).replace("\n", " ")
+    sentence = _SENTENCE.match(paragraph)
+    found = sentence.group() if sentence else paragraph
+    is_sentence = found[:1].isalpha() and MIN_SENTENCE <= len(found) <= MAX_SENTENCE
+    return found if is_sentence else ""
 
 
 def docstrings(path: Path) -> list[str]:
