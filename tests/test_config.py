@@ -247,7 +247,7 @@ def test_the_papers_presets_have_the_papers_values(
     assert (config.mask.fraction, config.mask.keep_fraction) == (mask, 0.15)
     assert config.mask.random_fraction == 0.0
     assert (config.batch.length, config.batch.size) == (length, batch)
-    assert (config.loss.generator_weight, config.loss.discriminator_weight) == (1.0, 50.0)
+    assert config.method.weights_at(0.0) == (1.0, 50.0)
     assert config.noise.temperature == 1.0
     assert (optim.learning_rate, optim.warmup_steps, optim.schedule) == (rate, 10_000, "linear")
     assert (optim.beta1, optim.beta2, optim.eps) == (0.9, 0.999, 1e-6)
@@ -297,4 +297,4 @@ def test_a_body_with_embeddings_of_a_negative_width_is_refused():
 def test_a_loss_of_nothing_is_refused():
     with pytest.raises(UserError, match="are both 0"):
         LossConfig(generator_weight=0.0, discriminator_weight=0.0)
-    assert LossConfig(generator_weight=0.0).discriminator_weight == 50.0
+    assert LossConfig(generator_weight=0.0).weights_at(0.0, "rtd") == (0.0, 50.0)

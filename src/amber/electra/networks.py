@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from amber.electra.config import Method
 from amber.model.config import EncoderConfig
@@ -94,3 +96,25 @@ def set_table(embeddings: Embeddings, table: torch.Tensor) -> None:
         embeddings.token.weight.copy_(table)
         return
     embeddings.delta.weight.copy_(table - base.weight)
+
+
+def fixed_scores(
+    method: Method,
+    vocab_size: int,
+    ordinary_ids: Int[Tensor, " N"],
+    token_counts: Int[Tensor, " V"] | None,
+) -> Float[Tensor, " V"] | None:
+    """Return the scores of a noise source that is the same everywhere; None of a network.
+
+    Raises:
+        ValueError: unigram without counts.
+    """
+    if method.objective == "mlm" or method.has_network:
+        return None
+    if method.noise.source == "uniform":
+        scores = torch.full((vocab_size,), -torch.inf, device=ordinary_ids.device)
+        return scores.index_fill(0, ordinary_ids, 0.0)
+    if token_counts is None:
+        raise ValueError("the noise source unigram needs token_counts")
+    counts = F.pad(token_counts, (0, vocab_size - len(token_counts)))  # rows without a token
+    return counts.double().log().float().to(ordinary_ids.device)

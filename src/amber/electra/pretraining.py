@@ -14,7 +14,7 @@ from amber.electra.config import Method
 from amber.electra.corrupt import corrupt, replace_at_random, replaced_labels
 from amber.electra.loss import mlm_loss_sum, reinforce_loss_sum
 from amber.electra.mask import Masked
-from amber.electra.networks import build_networks, copy_weights
+from amber.electra.networks import build_networks, copy_weights, fixed_scores
 from amber.electra.outcome import Answer, Corrupted, Outcome, Predictions, Proposal, Stage
 from amber.electra.sample import draw, draw_fixed, restrict
 from amber.model.config import EncoderConfig
@@ -309,25 +309,3 @@ def reinforce(
     reward = F.binary_cross_entropy_with_logits(logits, labels, reduction="none")
     gain, baseline = reinforce_loss_sum(log_chances, reward, proposal.expected, masked.is_used)
     return proposal._replace(loss=gain + baseline, reward=(reward * masked.is_used).sum())
-
-
-def fixed_scores(
-    method: Method,
-    vocab_size: int,
-    ordinary_ids: Int[Tensor, " N"],
-    token_counts: Int[Tensor, " V"] | None,
-) -> Float[Tensor, " V"] | None:
-    """Return the scores of a noise source that is the same everywhere; None of a network.
-
-    Raises:
-        ValueError: unigram without counts.
-    """
-    if method.objective == "mlm" or method.has_network:
-        return None
-    if method.noise.source == "uniform":
-        scores = torch.full((vocab_size,), -torch.inf, device=ordinary_ids.device)
-        return scores.index_fill(0, ordinary_ids, 0.0)
-    if token_counts is None:
-        raise ValueError("the noise source unigram needs token_counts")
-    counts = F.pad(token_counts, (0, vocab_size - len(token_counts)))  # rows without a token
-    return counts.double().log().float().to(ordinary_ids.device)

@@ -7,13 +7,12 @@ announces them, everything else is UTF-8 unless another encoding is named for wh
 import codecs
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from amber.errors import UserError
+from amber.tasks.config import Encoding
 from amber.text.files import MAGIC, Compression, Source, read_chunks
 from amber.text.lines import WIDE_MARKS
-
-Encoding = Literal["utf-8", "latin-1", "gb18030"]
 
 
 def read_text(path: Path, *, encoding: Encoding = "utf-8") -> str:

@@ -1,16 +1,13 @@
-"""A user's own data: what its files and columns are, and how they become a task.
-
-This module holds settings and must stay free of torch.
-"""
+"""A user's own data: how its files and columns become a task."""
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 from amber.errors import UserError
 from amber.tasks.columns import read_columns
-from amber.tasks.content import Encoding
+from amber.tasks.config import OwnData
 from amber.tasks.example import Example, Kind, QAExample, TaggedExample, TextExample
 from amber.tasks.labels import finish_task
 from amber.tasks.mentions import table_mentions
@@ -32,106 +29,6 @@ METRICS: dict[Kind, tuple[str, ...]] = {
     "tagging": ("entity_f1", "entity_precision", "entity_recall"),
     "qa": ("answer_f1", "exact_match"),
 }
-_COLUMNS = ("text", "pair", "label", "words", "tags", "context", "question", "answers")
-_USED: dict[Kind, tuple[str, ...]] = {
-    "classification": ("text", "pair", "label"),
-    "multilabel": ("text", "pair", "label"),
-    "regression": ("text", "pair", "label"),
-    "tagging": ("text", "label", "words", "tags"),
-    "qa": ("context", "question", "answers"),
-}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OwnData:
-    """Own files: TSV (no quoting), CSV, JSON Lines, Parquet; columns of words; SQuAD's JSON."""
-
-    kind: Kind = "classification"
-    """What is predicted: one label, several, a number, a tag for each word, or an answer."""
-
-    train: Path | None = None
-    """File to train on."""
-
-    dev: Path | None = None
-    """File to choose by."""
-
-    test: Path | None = None
-    """File to score or predict; its labels may be missing."""
-
-    folder: Path | None = None
-    """Folder with files called train, dev (or valid, validation) and test, of any kind above."""
-
-    dev_fraction: float = 0.0
-    """Share of the train file that becomes dev where there is no dev file; the same text (or
-    context) is never on both sides."""
-
-    text: str = "text"
-    """Column of the text."""
-
-    pair: str | None = None
-    """Column of the second text."""
-
-    label: str = "label"
-    """Column of the label; several labels are parted by `separator`, or are a list."""
-
-    id: str | None = None
-    """Column of the id; without one rows are numbered from 0."""
-
-    words: str = "words"
-    """Column of the list of words (tagging)."""
-
-    tags: str = "tags"
-    """Column of the list of tags (tagging)."""
-
-    context: str = "context"
-    """Column of the context (questions)."""
-
-    question: str = "question"
-    """Column of the question."""
-
-    answers: str = "answers"
-    """Column of the answers: one text, or SQuAD's record with texts and places."""
-
-    labels: tuple[str, ...] = ()
-    """All labels, in the order of their numbers; without them those of train, sorted."""
-
-    separator: str = ","
-    """Between the labels of a multi-label cell."""
-
-    joiner: str | None = None
-    """Between the words of tagged files; unset: one blank, or nothing for files of characters."""
-
-    header: bool = True
-    """The first line of TSV and CSV names the columns; otherwise they are numbered from 1."""
-
-    encoding: Encoding = "utf-8"
-    """Of files that are not valid UTF-8."""
-
-    metrics: tuple[str, ...] = ()
-    """Scores, the first one counts; empty takes the usual ones of the kind."""
-
-    epochs: int = 3
-    """Passes over the train file."""
-
-    def __post_init__(self) -> None:
-        if self.folder is not None and (self.train or self.dev or self.test):
-            raise UserError("folder and train, dev or test: give the folder or the files, not both")
-        if not 0.0 <= self.dev_fraction < 1.0:
-            raise UserError(f"dev_fraction {self.dev_fraction} must be at least 0 and below 1")
-        if self.dev_fraction and self.dev is not None:
-            raise UserError("dev_fraction has no effect with a dev file: leave one of them out")
-        default = {field.name: field.default for field in fields(self)}
-        idle = [
-            name
-            for name in _COLUMNS
-            if getattr(self, name) != default[name] and name not in _USED[self.kind]
-        ]
-        if idle:
-            raise UserError(f"{idle[0]} has no effect with kind {self.kind!r}: leave it out")
-        if self.separator != default["separator"] and self.kind != "multilabel":
-            raise UserError("separator has no effect without kind 'multilabel': leave it out")
-        if self.labels and self.kind in ("regression", "qa"):
-            raise UserError(f"labels have no effect with kind {self.kind!r}: leave them out")
 
 
 def own_task(own: OwnData) -> Task:
