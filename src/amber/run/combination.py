@@ -181,8 +181,11 @@ def check_combination(config: PretrainConfig) -> None:
     Raises:
         UserError: with the names of the settings.
     """
+    idle = idle_settings(config)
     for conflict in CONFLICTS:
         value, other = value_of(config, conflict.name), value_of(config, conflict.other)
+        if conflict.name in idle:
+            continue
         if value in conflict.values and other not in conflict.needed:
             needed = " or ".join(str(x) for x in conflict.needed)
             raise UserError(
@@ -194,7 +197,7 @@ def check_combination(config: PretrainConfig) -> None:
             "loss.discriminator_weight is 0 and nothing else is trained, so nothing would be "
             "learned: raise it"
         )
-    for name, reason in idle_settings(config).items():
+    for name, reason in idle.items():
         if value_of(config, name) != default_of(type(config), name):
             raise UserError(f"{name} has no effect {reason}")
 
