@@ -52,6 +52,9 @@ def small(monkeypatch):
     monkeypatch.setattr(demo, "VOCAB_SIZE", 400)
     monkeypatch.setattr(demo, "HELD_OUT_FRACTION", 0.1)
     monkeypatch.setattr(demo, "STEPS", 3)
+    monkeypatch.setattr(demo, "SENTENCES_PER_LIBRARY", 24)
+    monkeypatch.setattr(demo, "SEEDS", 2)
+    monkeypatch.setattr(demo, "EPOCHS", 1)
     plain = demo.pretrain_settings
 
     def tiny(*arguments):
@@ -71,6 +74,13 @@ def test_the_whole_path_in_small_and_that_it_is_not_overwritten(small, tmp_path,
     assert command.run(DemoConfig(out=out), is_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["run"]["is_done"]
+    for name in ("pretrained", "from_scratch"):
+        assert told[name]["is_done"]
+        assert len(told[name]["runs"]) == 2
+        assert told[name]["num_examples"] == {"train": 48, "dev": 24}
+    assert told["pretrained"]["loaded_share"] > 0.8
+    assert told["from_scratch"]["loaded_share"] == 0.0
+    assert told["pretrained"]["labels"] == ["numpy", "python", "torch"]
     assert told["evaluation"]["metrics"] == told["run"]["after"]
     assert len(told["inspection"]["sequences"]) >= 3
     assert told["text"]["path"] == str(out / "text.txt")

@@ -1,4 +1,4 @@
-"""`amber demo`: prepare, pretrain, evaluate, inspect, on text that is already there."""
+"""`amber demo`: prepare, pretrain, evaluate, inspect, fine-tune, on text that is already there."""
 
 import signal
 from contextlib import nullcontext
@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from amber.cli import evaluate, inspect
+from amber.cli.bar import Bar
+from amber.cli.finetune import Screen
 from amber.cli.output import duration, open_console, print_json, short_number
 from amber.cli.prepare import Reading
 from amber.cli.pretrain import loading_lines
@@ -19,15 +21,20 @@ from amber.electra.config import generator_shape
 from amber.run.commands import DemoConfig
 from amber.run.config import PretrainConfig
 from amber.run.demo import (
+    SEEDS,
     DemoFolder,
     DemoText,
     evaluate_settings,
+    finetune_settings,
     inspect_settings,
     open_demo,
     prepare_settings,
     pretrain_settings,
+    write_task,
     write_text,
 )
+from amber.run.finetune import finetune
+from amber.run.finetune_results import FinetuneResult
 from amber.run.held_out import HeldOut, evaluate_folder
 from amber.run.inspected import Inspection
 from amber.run.inspection import inspect_text
@@ -60,11 +67,18 @@ def run(config: DemoConfig, *, is_json: bool) -> int:
         heading(console, 4, "inspect: three sentences that are not in the text")
         inspection = inspect_text(inspect_settings(folder))
         inspect.show(inspection, console, has_tables=False)
+        heading(console, 5, f"finetune: which library does a sentence document? {folder.task}")
+        tuned = classify(folder, console)
+        if not all(result.is_done for result in tuned):
+            signal_number = next(r.signal_number for r in tuned if not r.is_done)
+            return stopped(config, console, signal_number or signal.SIGINT)
     except KeyboardInterrupt:
         return stopped(config, console, signal.SIGINT)
-    show_result(text, manifest, summary, settings, console)
+    show_result(text, manifest, summary, settings, tuned, console)
     if is_json:
-        print_json(as_dictionary(text, manifest, summary, held_out, inspection))
+        parts = as_dictionary(text, manifest, summary, held_out, inspection)
+        names = ("pretrained", "from_scratch")
+        print_json(parts | {n: asdict(r) for n, r in zip(names, tuned, strict=True)})
     return 0
 
 
@@ -94,9 +108,28 @@ def make_data(folder: DemoFolder, console: Console) -> tuple[DemoText, Manifest]
     return text, manifest
 
 
+def classify(folder: DemoFolder, console: Console) -> list[FinetuneResult]:
+    """Fine-tune the discriminator, and the same network without its pre-training."""
+    write_task(folder)
+    console.print(
+        f"first sentences of docstrings, with the library that each is from; {SEEDS} seeds, the "
+        "median counts; then the same network from random weights",
+        soft_wrap=True,
+    )
+    results: list[FinetuneResult] = []
+    for from_scratch in (False, True):
+        console.print()
+        with Bar(console, "examples") as bar:
+            config = finetune_settings(folder, from_scratch=from_scratch)
+            results.append(finetune(config, show=Screen(console, bar).show))
+        if not results[-1].is_done:
+            break
+    return results
+
+
 def heading(console: Console, number: int, words: str) -> None:
     """Print where the demo is."""
-    console.print(f"\n[{number}/4] {words}\n", style="bold", markup=False, soft_wrap=True)
+    console.print(f"\n[{number}/5] {words}\n", style="bold", markup=False, soft_wrap=True)
 
 
 def stopped(config: DemoConfig, console: Console, signal_number: int) -> int:
@@ -114,11 +147,12 @@ def show_result(
     manifest: Manifest,
     summary: Summary,
     settings: PretrainConfig,
+    tuned: list[FinetuneResult],
     console: Console,
 ) -> None:
     """Print what came out, in a few lines."""
     table = Table.grid(padding=(0, 3))
-    for name, value in result_rows(text, manifest, summary, settings):
+    for name, value in [*result_rows(text, manifest, summary, settings), *task_rows(tuned)]:
         table.add_row(Text(f"  {name}"), Text(value))
     console.print("\nDone\n", style="bold")
     console.print(table)
@@ -172,6 +206,23 @@ def result_rows(
             f'{after["disc_accuracy"]:.1%}, always "original": {after["majority_accuracy"]:.1%}',
         ),
         ("model", summary.models[-1]),
+    ]
+
+
+def task_rows(tuned: list[FinetuneResult]) -> list[tuple[str, str]]:
+    """Say how well the classifiers do, beside always giving the most frequent label."""
+    pretrained, scratch = tuned
+    metric, split = pretrained.metric, pretrained.scored_split
+    spreads = [result.spreads[split][metric] for result in (pretrained, scratch)]
+    texts = [f"{s.median:.1%} ({s.min:.1%} to {s.max:.1%})" for s in spreads]
+    majority = pretrained.baselines[split][metric].value
+    return [
+        (
+            "classifier",
+            f"{metric} {texts[0]} of {spreads[0].num_runs} seeds; without pre-training {texts[1]}; "
+            f"the most frequent label: {majority:.1%}",
+        ),
+        ("its folder", str(pretrained.median_model)),
     ]
 
 

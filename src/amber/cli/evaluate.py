@@ -8,10 +8,13 @@ from rich.console import Console
 from amber.cli.bar import Bar
 from amber.cli.method import baseline_words, is_hiding, proposer
 from amber.cli.output import duration, open_console, plain_table, print_json, short_number
+from amber.cli.task_scores import show_scores
 from amber.electra.config import Objective
 from amber.run.commands import EvaluateConfig
 from amber.run.held_out import HeldOut, evaluate_folder
 from amber.run.score import NAMES
+from amber.run.task_evaluation import evaluate_task, refuse_idle_settings
+from amber.run.tuned_model import find_tuned
 from amber.run.wins import PairWins, Wins, evaluate_pairs
 
 ROWS = (
@@ -66,6 +69,15 @@ MEANINGS: dict[Objective, dict[str, str]] = {
 def run(config: EvaluateConfig, *, is_json: bool) -> int:
     """Print the metrics."""
     console, result = open_console(is_json=is_json), dict[str, Any]()
+    is_tuned = find_tuned(config.model) is not None
+    refuse_idle_settings(config, is_tuned=is_tuned)
+    if is_tuned:
+        with Bar(console, "sequences") as bar:
+            scores = evaluate_task(config, on_count=bar.note)
+        if is_json:
+            print_json(asdict(scores))
+        show_scores(scores, console, seconds=bar.seconds)
+        return 0
     if config.data is not None:
         held_out = evaluate_folder(config)
         result |= asdict(held_out)

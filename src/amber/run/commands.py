@@ -1,10 +1,11 @@
 """The settings of `amber evaluate`, `score`, `inspect` and `demo`; no torch here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from amber.errors import UserError
+from amber.run.predict_config import DataColumns
 from amber.text.lines import OnBad
 
 ScoreBy = Literal["pll", "rtd", "energy", "naming"]
@@ -26,7 +27,7 @@ HELD_OUT_ONLY = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluateConfig:
-    """Measure a model on held-out text, on minimal pairs, or on both.
+    """Measure a model on held-out text, on minimal pairs, or on both; a fine-tuned one on its task.
 
     Masks and samples never change. What is not given is as in the run that trained the model, where
     its config.toml is beside it.
@@ -34,10 +35,11 @@ class EvaluateConfig:
 
     model: Path
     """A run folder, or a folder with one model; for --data, a discriminator needs its `generator`
-    beside it."""
+    beside it. Or one of `amber finetune`."""
 
     data: Path | None = None
-    """Folder written by `amber prepare`, with the model's tokenizer."""
+    """Folder written by `amber prepare`, with the model's tokenizer. For a fine-tuned model:
+    labelled data in the layout that it was trained on, a file or a folder."""
 
     pairs: Path | None = None
     """Minimal pairs (BLiMP, ZhoBLiMP): a JSONL file, a folder of them, or a tar archive, with
@@ -82,11 +84,21 @@ class EvaluateConfig:
     batch_size: int | None = None
     """Sequences per forward pass (default: as in the run, else 32)."""
 
+    task: str | None = None
+    """Of a fine-tuned model: name of the task whose files are read, or own (default: that of its
+    training)."""
+
+    split: str | None = None
+    """Of a fine-tuned model: which file of a folder is scored (default: dev, else test)."""
+
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: a GPU where there is one."""
 
     precision: Literal["auto", "float32", "bf16"] | None = None
     """Of the matrix products (default: as in the run, else auto: bf16 where the chip has it)."""
+
+    own: DataColumns = field(default_factory=DataColumns)
+    """Columns of labelled data, where they are not as in the training of a fine-tuned model."""
 
     def __post_init__(self) -> None:
         """Refuse impossible counts; the shares are checked with those of the run.
@@ -204,7 +216,7 @@ class InspectConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DemoConfig:
-    """Go the whole path in minutes: prepare, pretrain, evaluate, inspect.
+    """Go the whole path in minutes: prepare, pretrain, evaluate, inspect, finetune.
 
     The text is one that every Python installation has: the language reference, and the docstrings
     of the standard library, numpy and torch.

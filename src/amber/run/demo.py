@@ -1,5 +1,6 @@
 """The parts of `amber demo`: its text, its settings, what it shows."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any, Final
 from amber.errors import UserError
 from amber.run.checkpoint import list_checkpoints
 from amber.run.commands import DemoConfig, EvaluateConfig, InspectConfig
-from amber.run.results import read_summary
-from amber.text.docstrings import installed_documents
+from amber.run.finetune_config import FinetuneConfig, RecipeConfig
+from amber.run.finetune_results import RESULTS
+from amber.text.docstrings import first_sentences, installed_documents
 from amber.tokens.config import PrepareConfig
 
 TEXT_CHARACTERS: Final = 5_000_000
@@ -27,6 +29,13 @@ SENTENCES: Final = (
 )
 SENTENCE_SEED: Final = 0
 
+SENTENCES_PER_LIBRARY: Final = 900
+TRAIN_SHARE: Final = 2 / 3
+SEEDS: Final = 3
+EPOCHS: Final = 4
+LEARNING_RATE: Final = 5e-4
+"""Of the classifiers: above the paper's 3e-4 for small models, whose encoders have seen more."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DemoFolder:
@@ -35,6 +44,9 @@ class DemoFolder:
     text: Path
     data: Path
     run: Path
+    task: Path
+    """Labelled sentences, and the classifiers trained on them."""
+
     is_begun: bool
     """Whether there is a checkpoint to go on from."""
 
@@ -59,15 +71,15 @@ def open_demo(config: DemoConfig) -> DemoFolder:
         text=out / "text.txt",
         data=out / "data",
         run=out / "run",
+        task=out / "task",
         is_begun=bool(list_checkpoints(out / "run" / "checkpoints")),
     )
-    summary = folder.run / "summary.json"
-    if summary.is_file() and read_summary(summary).is_done:
+    if is_done(folder.task / "scratch" / RESULTS):  # the last thing that is made
         raise UserError(
             f"{out}: holds a finished demo: give another --out, delete the folder, or look at it "
             f'with amber inspect {folder.run} "a sentence"'
         )
-    ours = {folder.text.name, folder.data.name, folder.run.name}
+    ours = {folder.text.name, folder.data.name, folder.run.name, folder.task.name}
     if out.is_file() or (
         out.is_dir() and any(p.name not in ours and p.name[0] != "." for p in out.iterdir())
     ):
@@ -77,6 +89,11 @@ def open_demo(config: DemoConfig) -> DemoFolder:
     except OSError as error:
         raise UserError(f"{out}: cannot be made ({error}); give another --out") from error
     return folder
+
+
+def is_done(path: Path) -> bool:
+    """Whether a file of results is there and says that all runs were done."""
+    return path.is_file() and json.loads(path.read_text(encoding="utf-8"))["is_done"]
 
 
 def write_text(folder: DemoFolder) -> DemoText:
@@ -133,6 +150,42 @@ def pretrain_settings(config: DemoConfig, folder: DemoFolder) -> dict[str, Any]:
 def evaluate_settings(folder: DemoFolder) -> EvaluateConfig:
     """Return the settings of the demo's `amber evaluate`."""
     return EvaluateConfig(model=folder.run, data=folder.data)
+
+
+def write_task(folder: DemoFolder) -> None:
+    """Write labelled sentences to train on and others to score on, unless they are there.
+
+    The text of pre-training holds most of these sentences, without the labels.
+    """
+    if all((folder.task / f"{name}.tsv").is_file() for name in ("train", "dev")):
+        return
+    folder.task.mkdir(exist_ok=True)
+    pairs = list(first_sentences(SENTENCES_PER_LIBRARY))
+    by_library: dict[str, list[str]] = {}
+    for library, sentence in pairs:
+        by_library.setdefault(library, []).append(sentence)
+    for name in ("train", "dev"):
+        rows = ["text\tlabel"]
+        for library, sentences in by_library.items():
+            cut = round(TRAIN_SHARE * len(sentences))
+            some = sentences[:cut] if name == "train" else sentences[cut:]
+            rows += [f"{sentence}\t{library}" for sentence in some]
+        beside = folder.task / f".{name}.tsv.unfinished"
+        beside.write_bytes("\n".join([*rows, ""]).encode("utf-8", errors="replace"))
+        beside.rename(folder.task / f"{name}.tsv")
+
+
+def finetune_settings(folder: DemoFolder, *, from_scratch: bool) -> FinetuneConfig:
+    """Return the settings of the demo's `amber finetune`: with pre-training, or without."""
+    return FinetuneConfig(
+        model=folder.run,
+        task="own",
+        data=(folder.task / "train.tsv", folder.task / "dev.tsv"),
+        out=folder.task / ("scratch" if from_scratch else "pretrained"),
+        seeds=SEEDS,
+        from_scratch=from_scratch,
+        recipe=RecipeConfig(epochs=EPOCHS, learning_rate=LEARNING_RATE, length=64),
+    )
 
 
 def inspect_settings(folder: DemoFolder) -> InspectConfig:
