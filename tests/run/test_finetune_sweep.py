@@ -66,16 +66,16 @@ def test_every_point_of_a_sweep_is_run_and_one_is_chosen(tmp_path: Path):
     write_texts(tmp_path / "train.tsv")
     write_texts(tmp_path / "dev.tsv", count=20, seed=1)
     sweep = write(tmp_path / "s.toml", "learning_rate = [1e-9, 3e-3]\nlength = [16, 32]\n")
-    recipe = replace(RECIPE, learning_rate=None, epochs=8)
-    config = toy_config(tmp_path, model, seeds=2, sweep=sweep, recipe=recipe)
+    recipe = replace(RECIPE, learning_rate=None, epochs=6)
+    config = toy_config(tmp_path, model, sweep=sweep, recipe=recipe)
     result = finetune(config)
     assert len(result.points) == 4
-    assert all(each.spread.num_runs == 2 for each in result.points)
+    assert all(each.spread.num_runs == 1 for each in result.points)
     assert result.chosen["learning_rate"] == 3e-3
     assert result.recipe["learning_rate"] == 3e-3
     assert result.recipe["length"] == result.chosen["length"]
     folder = find_model(tmp_path / "out")
     assert folder.parent.name in ("point-3", "point-4")
     again = finetune(config)
-    assert again.num_reused == 8
+    assert again.num_reused == 4
     assert again.runs == result.runs
