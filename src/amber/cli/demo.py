@@ -3,6 +3,7 @@
 import signal
 from contextlib import nullcontext
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -113,7 +114,8 @@ def classify(folder: DemoFolder, console: Console) -> list[FinetuneResult]:
     write_task(folder)
     console.print(
         f"first sentences of docstrings, with the library that each is from; {SEEDS} seeds, the "
-        "median counts; then the same network from random weights",
+        "median counts; then the same network from random weights. Two minutes of pre-training are "
+        "too few for a gain here: what is shown is the comparison",
         soft_wrap=True,
     )
     results: list[FinetuneResult] = []
@@ -222,7 +224,7 @@ def task_rows(tuned: list[FinetuneResult]) -> list[tuple[str, str]]:
             f"{metric} {texts[0]} of {spreads[0].num_runs} seeds; without pre-training {texts[1]}; "
             f"the most frequent label: {majority:.1%}",
         ),
-        ("its folder", str(pretrained.median_model)),
+        ("its folder", str(Path(pretrained.out, str(pretrained.median_model)))),
     ]
 
 

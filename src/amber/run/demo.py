@@ -33,8 +33,10 @@ SENTENCES_PER_LIBRARY: Final = 900
 TRAIN_SHARE: Final = 2 / 3
 SEEDS: Final = 3
 EPOCHS: Final = 4
-LEARNING_RATE: Final = 5e-4
-"""Of the classifiers: above the paper's 3e-4 for small models, whose encoders have seen more."""
+LEARNING_RATE: Final = 1e-3
+LAYER_DECAY: Final = 1.0
+"""The paper's rates, 3e-4 and less in lower layers, are for encoders that have seen much more: with
+them both classifiers of the demo stay near 65 %, with these they come to 76 %."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,7 +186,9 @@ def finetune_settings(folder: DemoFolder, *, from_scratch: bool) -> FinetuneConf
         out=folder.task / ("scratch" if from_scratch else "pretrained"),
         seeds=SEEDS,
         from_scratch=from_scratch,
-        recipe=RecipeConfig(epochs=EPOCHS, learning_rate=LEARNING_RATE, length=64),
+        recipe=RecipeConfig(
+            epochs=EPOCHS, learning_rate=LEARNING_RATE, layer_decay=LAYER_DECAY, length=64
+        ),
     )
 
 
