@@ -18,7 +18,7 @@ import transformers
 from torch import Tensor
 
 from amber.data.batch import Batch
-from amber.electra.config import GeneratorConfig, MaskConfig, generator_shape
+from amber.electra.config import GeneratorConfig, MaskConfig, Method, generator_shape
 from amber.electra.mask import mask
 from amber.electra.pretraining import PretrainingModel
 from amber.model.config import EncoderConfig
@@ -50,7 +50,9 @@ def our_step(args: argparse.Namespace, batch: Batch) -> Step:
     main = shape(args)
     generator = generator_shape(main, GeneratorConfig(width_fraction=args.generator))
     forbidden, ordinary = torch.arange(SPECIAL), torch.arange(SPECIAL, args.vocab)
-    model = PretrainingModel(main, generator, forbidden_ids=forbidden, seed=0)
+    model = PretrainingModel(
+        main, generator, Method(), forbidden_ids=forbidden, ordinary_ids=ordinary, seed=0
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     ids = batch.input_ids
 
@@ -61,8 +63,10 @@ def our_step(args: argparse.Namespace, batch: Batch) -> Step:
         )
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.bf16):
             outcome = model(batch, masked)
-        assert outcome.rtd is not None
-        loss = outcome.mlm_loss / masked.is_used.sum() + 50 * outcome.rtd.loss / ids.numel()
+        assert outcome.proposal is not None
+        assert outcome.answer is not None
+        loss = outcome.proposal.loss / masked.is_used.sum()
+        loss = loss + 50 * outcome.answer.loss / ids.numel()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -147,7 +151,7 @@ def main() -> None:
         input_ids=torch.randint(SPECIAL, args.vocab, size),
         attention_mask=torch.ones(size, dtype=torch.bool),
         token_type_ids=torch.zeros(size, dtype=torch.long),
-        noise=torch.rand(4, *size),
+        noise=torch.rand(5, *size),
         examples=torch.arange(args.batch),
         is_padded=False,
     )
