@@ -9,6 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from separate import run_apart, without_dropout
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    AutoModelForTokenClassification,
+)
 
 from amber.data.config import BatchConfig
 from amber.electra.config import (
@@ -247,6 +252,34 @@ def test_another_objective_starts_from_what_there_is(tiny_run: PretrainConfig):
     assert notes == [
         f"{first.out / 'discriminator'}: has no head for energies, it starts at random"
     ]
+
+
+@pytest.mark.parametrize("body", ["modern", "bert"])
+@pytest.mark.parametrize("name", ["rtd_masked", "all_tokens_mlm", "electric_unigram", "gdes"])
+def test_transformers_reads_the_main_encoder_with_equal_scores(
+    tiny_run: PretrainConfig, name: str, body: str
+):
+    segments = 2 if body == "bert" else 0
+    shape = replace(tiny_run.model, body=body, type_vocab_size=segments)
+    pretrain(short(tiny_run, model=shape, **METHODS[name]), show=ignore)
+    opened = open_model(tiny_run.out)
+    kind = AutoModelForMaskedLM
+    if opened.rtd_head is not None:
+        kind = AutoModelForPreTraining if body == "bert" else AutoModelForTokenClassification
+    model, info = kind.from_pretrained(opened.path, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    ids = torch.tensor([[2, 7, 9, 11, 30, 3]])
+    with torch.no_grad():
+        hidden = opened.encoder.eval()(ids)
+        theirs = model.eval()(ids).logits
+        if opened.rtd_head is not None:
+            ours = opened.rtd_head(hidden)
+            theirs = theirs if body == "bert" else theirs[..., 1] - theirs[..., 0]
+        else:
+            assert opened.vocabulary_head is not None
+            ours = opened.vocabulary_head(hidden[0], opened.encoder.embeddings.table)[None]
+    torch.testing.assert_close(theirs, ours, rtol=0.0, atol=1e-5)  # sums in another order
 
 
 RANKS = ("rtd_masked", "all_tokens_mlm", "electric", "two_stage", "adversarial", "gdes", "all")
