@@ -36,8 +36,8 @@ EPOCHS: Final = 4
 LEARNING_RATE: Final = 1e-3
 LAYER_DECAY: Final = 1.0
 """The paper's rates, 3e-4 and less in lower layers, are for encoders that have seen much more. At
-5e-4 with a decay of 0.8 the classifiers of the demo came to 62 % with pre-training and 68 % without,
-at these rates both to 76 %."""
+5e-4 with a decay of 0.8 the demo's classifiers came to 62 % with pre-training and 68 % without, at
+these rates both to 76 %."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
