@@ -1,10 +1,11 @@
 """Every objective, noise source, algorithm, sharing and label rule at equal FLOPs, on one corpus.
 
 Each row is one `amber pretrain`, with the flags below and the preset's settings for all else. A row
-that is there already is kept, one that was stopped goes on. Then each model's BLiMP accuracy is
-measured, and a table is written to OUT/table.md, all figures to OUT/table.json.
+that is there already is kept, one that was stopped goes on. With --pairs, each model is then
+measured on the held-out text and on minimal pairs; a table is written to OUT/table.md, all figures
+to OUT/table.json.
 
-    python bench/method.py DATA OUT [--flops 1e14] [--rows rtd,mlm] [--pairs BLIMP] [--seeds 0,1]
+    python bench/method.py DATA OUT [--flops 1e14] [--rows "rtd|mlm"] [--pairs BLIMP] [--seeds 0,1]
 """
 
 import argparse

@@ -177,7 +177,7 @@ def find_task(name: str) -> Task:
     found = plain.get(_plain(name))
     if found is None:
         near = suggest(name.casefold(), list(TASKS))
-        raise UserError(f"task {name!r}: no task has this name{near}, or describe your own data")
+        raise UserError(f"task {name!r}: no task has this name{near}; for own data give own")
     return found
 
 
