@@ -18,6 +18,7 @@ LAYERS = [
     ["electra", "optim", "cost"],
     ["tasks"],
     ["run"],
+    ["downstream"],
     ["study", "doctor", "export"],
     ["report"],
     ["cli"],

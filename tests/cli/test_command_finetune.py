@@ -68,7 +68,7 @@ def test_every_run_the_median_and_the_baseline_are_printed(words, capsys):
     assert "50.00" in rows["baseline"]
     assert "start anew (hf head)" in printed
     assert "8 train (limited), 16 dev examples; scored by accuracy, macro_f1" in printed
-    assert "the paper's for Small" in printed
+    assert "what was not given is as for Tiny" in printed
     assert "trained on 8 examples only" in printed
     assert "baseline 50.00 (always '" in printed
     assert "model of the median run:" in printed
@@ -81,7 +81,7 @@ def test_json_holds_the_whole_result(words, capsys):
     assert [run["seed"] for run in result["runs"]] == [0, 1]
     assert set(result["spreads"]["dev"]) == {"accuracy", "macro_f1"}
     assert result["baselines"]["dev"]["accuracy"]["value"] == 0.5
-    assert result["recipe"]["learning_rate"] == 3e-4
+    assert result["recipe"]["learning_rate"] == 1e-3
     assert "median" in captured.err
 
 

@@ -11,18 +11,9 @@ from rich.text import Text
 
 from amber.cli import evaluate, inspect
 from amber.cli.bar import Bar
-from amber.cli.finetune import Screen
-from amber.cli.output import duration, open_console, print_json, short_number
-from amber.cli.prepare import Reading
-from amber.cli.pretrain import loading_lines
-from amber.cli.progress import Progress
-from amber.cli.settings import resolve
-from amber.cost.parameters import parameter_counts
-from amber.electra.config import generator_shape
-from amber.run.commands import DemoConfig
-from amber.run.config import PretrainConfig
-from amber.run.demo import (
+from amber.cli.demo_parts import (
     SEEDS,
+    TRAIN_PER_LIBRARY,
     DemoFolder,
     DemoText,
     evaluate_settings,
@@ -34,8 +25,18 @@ from amber.run.demo import (
     write_task,
     write_text,
 )
-from amber.run.finetune import finetune
-from amber.run.finetune_results import FinetuneResult
+from amber.cli.finetune import Screen
+from amber.cli.output import duration, open_console, print_json, short_number
+from amber.cli.prepare import Reading
+from amber.cli.pretrain import loading_lines
+from amber.cli.progress import Progress
+from amber.cli.settings import resolve
+from amber.cost.parameters import parameter_counts
+from amber.downstream.finetune import finetune
+from amber.downstream.results import FinetuneResult
+from amber.electra.config import generator_shape
+from amber.run.commands import DemoConfig
+from amber.run.config import PretrainConfig
 from amber.run.held_out import HeldOut, evaluate_folder
 from amber.run.inspected import Inspection
 from amber.run.inspection import inspect_text
@@ -113,9 +114,9 @@ def classify(folder: DemoFolder, console: Console) -> list[FinetuneResult]:
     """Fine-tune the discriminator, and the same network without its pre-training."""
     write_task(folder)
     console.print(
-        f"first sentences of docstrings, with the library that each is from; {SEEDS} seeds, the "
-        "median counts; then the same network from random weights. Two minutes of pre-training are "
-        "too few for a gain here: what is shown is the comparison",
+        f"first sentences of docstrings, with the library that each is from: only "
+        f"{TRAIN_PER_LIBRARY} of each to train on, because labels are what is dear; {SEEDS} seeds, "
+        "the median counts; then the same network from random weights",
         soft_wrap=True,
     )
     results: list[FinetuneResult] = []
@@ -123,7 +124,7 @@ def classify(folder: DemoFolder, console: Console) -> list[FinetuneResult]:
         console.print()
         with Bar(console, "examples") as bar:
             config = finetune_settings(folder, from_scratch=from_scratch)
-            results.append(finetune(config, show=Screen(console, bar).show))
+            results.append(finetune(config, show=Screen(console, bar, has_epochs=False).show))
         if not results[-1].is_done:
             break
     return results

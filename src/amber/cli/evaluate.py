@@ -9,12 +9,12 @@ from amber.cli.bar import Bar
 from amber.cli.method import baseline_words, is_hiding, proposer
 from amber.cli.output import duration, open_console, plain_table, print_json, short_number
 from amber.cli.task_scores import show_scores
+from amber.downstream.evaluation import evaluate_task, refuse_idle_settings
+from amber.downstream.tuned_model import find_tuned
 from amber.electra.config import Objective
 from amber.run.commands import EvaluateConfig
 from amber.run.held_out import HeldOut, evaluate_folder
 from amber.run.score import NAMES
-from amber.run.task_evaluation import evaluate_task, refuse_idle_settings
-from amber.run.tuned_model import find_tuned
 from amber.run.wins import PairWins, Wins, evaluate_pairs
 
 ROWS = (

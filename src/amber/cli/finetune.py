@@ -11,11 +11,11 @@ from amber.cli.bar import Bar
 from amber.cli.finetune_table import score_table, shown, sweep_table
 from amber.cli.output import duration, open_console, plain_table, print_json, short_number
 from amber.cli.task_table import show_table
-from amber.run.finetune import FinetuneEvent, Show, finetune
-from amber.run.finetune_config import FinetuneConfig
-from amber.run.finetune_rates import Rates, rates_of
-from amber.run.finetune_results import FinetuneResult, SeedRun
-from amber.run.task_table import finetune_tasks
+from amber.downstream.config import FinetuneConfig
+from amber.downstream.finetune import FinetuneEvent, Show, finetune
+from amber.downstream.rates import Rates, rates_of
+from amber.downstream.results import FinetuneResult, SeedRun
+from amber.downstream.table import finetune_tasks
 from amber.tasks.named import GROUPS
 
 COUNTS: Final = {
@@ -72,10 +72,11 @@ def run_group(config: FinetuneConfig, console: Console, *, is_json: bool) -> int
 class Screen:
     """Shows events: a bar over all runs, and a line for each epoch and each run."""
 
-    def __init__(self, console: Console, bar: Bar) -> None:
-        """Show nothing yet."""
+    def __init__(self, console: Console, bar: Bar, *, has_epochs: bool = True) -> None:
+        """Show nothing yet; without `has_epochs` no line for each epoch."""
         self.console = console
         self.bar = bar
+        self.has_epochs = has_epochs
         self.outline: FinetuneResult | None = None
 
     def show(self, event: FinetuneEvent) -> None:
@@ -89,7 +90,7 @@ class Screen:
         self.bar.note(float(event.done), event.total)
         who = f"seed {event.seed}" + changes_text(event.changes or {}, before="  ")
         metric, split = self.outline.metric, self.outline.scored_split
-        if event.epoch is not None:
+        if event.epoch is not None and self.has_epochs:
             epoch, total = event.epoch, self.outline.recipe["epochs"]
             total = (event.changes or {}).get("epochs", total)
             score = shown(metric, epoch.score)
@@ -119,8 +120,8 @@ def start_lines(outline: FinetuneResult, *, num_jobs: int) -> list[str]:
         f"recipe    rate {recipe['learning_rate']:g}, layer decay {recipe['layer_decay']:g} "
         f"({recipe['layer_decay_rule']} rule), {recipe['epochs']} x "
         f"{outline.num_sequences:,} sequences, {recipe['batch_size']} a step, of up to "
-        f"{recipe['length']} tokens; what was not given is the paper's for {outline.size}, the "
-        "nearest in size",
+        f"{recipe['length']} tokens; what was not given is as for {outline.size}, the nearest "
+        "in size",
         f"run       {outline.precision}, {num_jobs} {'process' if num_jobs == 1 else 'processes'}; "
         f"weights of the {outline.keep} epoch are kept; in {outline.out}",
     ]
@@ -242,8 +243,7 @@ def show_rates(rates: Rates, console: Console) -> None:
     console.print(plain_table(("layer", "share", "peak rate"), rows))
     console.print(
         f"\nrate {rates.learning_rate:g}, decay {rates.layer_decay:g} by the "
-        f"{rates.layer_decay_rule} rule; the paper's model nearest to {rates.model} is "
-        f"{rates.size}",
+        f"{rates.layer_decay_rule} rule; the size nearest to {rates.model} is {rates.size}",
         markup=False,
         soft_wrap=True,
     )

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from rich.table import Table
 
 from amber.cli.output import duration, plain_table
-from amber.run.finetune_results import FinetuneResult
-from amber.run.statistics import Spread
+from amber.downstream.results import FinetuneResult
+from amber.downstream.statistics import Spread
 
 UNSCALED = ("mse",)
 """Metrics that are no shares."""

@@ -62,13 +62,13 @@ COMMANDS = {
     ),
     "finetune": Command(
         help="train a model for a task, with several seeds, and score it",
-        config="amber.run.finetune_config:FinetuneConfig",
+        config="amber.downstream.config:FinetuneConfig",
         module="amber.cli.finetune",
         positional=("model",),
     ),
     "predict": Command(
         help="label texts, tag words or answer questions with a fine-tuned model",
-        config="amber.run.predict_config:PredictConfig",
+        config="amber.downstream.predict_config:PredictConfig",
         module="amber.cli.predict",
         positional=("model", "file"),
     ),

@@ -10,10 +10,10 @@ from typing import Any
 from amber.cli.bar import Bar
 from amber.cli.output import duration, open_console, print_json, short_number
 from amber.cli.score import open_output
+from amber.downstream.predict import Prediction, Row, hand_in, open_prediction, predict_rows
+from amber.downstream.predict_config import PredictConfig
 from amber.errors import UserError
 from amber.run.device import open_process
-from amber.run.predict import Prediction, Row, hand_in, open_prediction, predict_rows
-from amber.run.predict_config import PredictConfig
 from amber.tasks.example import Kind
 
 HEADINGS: dict[Kind, tuple[str, ...]] = {

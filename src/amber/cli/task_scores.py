@@ -4,7 +4,7 @@ from rich.console import Console
 
 from amber.cli.finetune_table import shown
 from amber.cli.output import duration, plain_table, short_number
-from amber.run.task_evaluation import TaskScores
+from amber.downstream.evaluation import TaskScores
 
 
 def show_scores(scores: TaskScores, console: Console, *, seconds: float) -> None:

@@ -4,7 +4,7 @@ from rich.console import Console
 
 from amber.cli.finetune_table import shown
 from amber.cli.output import duration, plain_table
-from amber.run.task_table import TaskRow, TaskTable
+from amber.downstream.table import TaskRow, TaskTable
 
 HEADINGS = ("task", "metric", "runs", "median", "min", "max", "deviation", "baseline", "time")
 

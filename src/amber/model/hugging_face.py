@@ -150,6 +150,7 @@ def to_settings(
         "mlp_bias": False,
         "norm_bias": False,
         "classifier_bias": False,
+        "classifier_pooling": "mean",  # docs/decisions has the figures
         "decoder_bias": True,
         "layer_types": ["full_attention"] * config.num_hidden_layers,
         "global_attn_every_n_layers": 1,

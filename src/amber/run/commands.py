@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from amber.errors import UserError
-from amber.run.predict_config import DataColumns
+from amber.tasks.config import DataColumns
 from amber.text.lines import OnBad
 
 ScoreBy = Literal["pll", "rtd", "energy", "naming"]

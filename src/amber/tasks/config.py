@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from amber.errors import UserError
 from amber.tasks.example import Kind
@@ -108,3 +108,52 @@ class OwnData:
             raise UserError("separator has no effect without kind 'multilabel': leave it out")
         if self.labels and self.kind in ("regression", "qa"):
             raise UserError(f"labels have no effect with kind {self.kind!r}: leave them out")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataColumns:
+    """Columns of own data, where they differ from those that the model was trained on."""
+
+    text: str | None = None
+    """Column of the text."""
+
+    pair: str | None = None
+    """Column of the second text."""
+
+    label: str | None = None
+    """Column of the label."""
+
+    id: str | None = None
+    """Column of the id."""
+
+    words: str | None = None
+    """Column of the list of words (tagging)."""
+
+    tags: str | None = None
+    """Column of the list of tags (tagging)."""
+
+    context: str | None = None
+    """Column of the context (questions)."""
+
+    question: str | None = None
+    """Column of the question."""
+
+    answers: str | None = None
+    """Column of the answers."""
+
+    separator: str | None = None
+    """Between the labels of a multi-label cell."""
+
+    joiner: str | None = None
+    """Between the words of tagged files."""
+
+    header: bool | None = None
+    """The first line of TSV and CSV names the columns."""
+
+    encoding: Encoding | None = None
+    """Of files that are not valid UTF-8."""
+
+    def given(self) -> dict[str, Any]:
+        """Return what was given, by name."""
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}

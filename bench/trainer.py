@@ -1,0 +1,291 @@
+"""Fine-tuning as a user of `transformers` writes it: the reference for `amber finetune`.
+
+The network, the tokenizer's call, the alignment of tags and answers, the loop (`Trainer`) and the
+scores are those of transformers, seqeval, scikit-learn and scipy. From amber come the examples (so
+that both train on the same ones) and nothing else. Prints one JSON object.
+
+    python bench/trainer.py MODEL --task sst2 --data DIR [--seed 0] [--limit-train N] ...
+"""
+
+import argparse
+import json
+import os
+import re
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import pearsonr, spearmanr
+from seqeval.metrics import f1_score as entity_f1
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import (
+    AutoConfig,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    DataCollatorForTokenClassification,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainingArguments,
+    default_data_collator,
+)
+
+from amber.downstream.config import FinetuneConfig
+from amber.downstream.encoded import with_both_orders
+from amber.downstream.material import Material, read_material
+from amber.tasks.answers import squad_exact_match, squad_f1
+from amber.tasks.config import OwnData
+
+QUESTION_OVERLAP = 128
+MAX_ANSWER = 30
+Rows = list[dict[str, Any]]
+Score = Callable[[Any], dict[str, float]]
+
+
+def text_rows(material: Material, tokenizer: Any, examples: Any, length: int) -> Rows:
+    """Encode texts or pairs."""
+    names = {name: number for number, name in enumerate(material.labels)}
+    rows = []
+    for example in examples:
+        row = dict(tokenizer(example.text, example.pair, truncation=True, max_length=length))
+        is_number = material.task.kind == "regression"
+        row["labels"] = float(example.label) if is_number else names[example.label]
+        rows.append(row)
+    return rows
+
+
+def tag_rows(material: Material, tokenizer: Any, examples: Any, length: int) -> Rows:
+    """Encode words; the first piece of each carries its tag, the rest -100."""
+    names = {name: number for number, name in enumerate(material.labels)}
+    rows = []
+    for example in examples:
+        words = [example.text[start:end] for start, end in example.spans]
+        found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=length)
+        labels, before = [], None
+        for word in found.word_ids():
+            is_first = word is not None and word != before
+            labels.append(names[example.tags[word]] if is_first else -100)
+            before = word
+        rows.append({**found, "labels": labels})
+    return rows
+
+
+def question_rows(tokenizer: Any, examples: Any, length: int) -> tuple[Rows, list[Any]]:
+    """Encode questions and windows of their contexts; also say which part each window is."""
+    rows, parts = [], []
+    for number, example in enumerate(examples):
+        found = tokenizer(
+            example.question,
+            example.context,
+            truncation="only_second",
+            max_length=length,
+            stride=QUESTION_OVERLAP,
+            padding="max_length",
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+        )
+        answer = example.answers[0]
+        start, end = answer.start, answer.start + len(answer.text)
+        for window, offsets in enumerate(found["offset_mapping"]):
+            sides = found.sequence_ids(window)
+            inside = [i for i, side in enumerate(sides) if side == 1]
+            first, last = inside[0], inside[-1]
+            places = (0, 0)
+            if offsets[first][0] <= start and offsets[last][1] >= end:
+                places = (
+                    max(i for i in inside if offsets[i][0] <= start),
+                    min(i for i in inside if offsets[i][1] >= end),
+                )
+            names = ("input_ids", "attention_mask", "token_type_ids")
+            row = {name: found[name][window] for name in names if name in found}
+            rows.append({**row, "start_positions": places[0], "end_positions": places[1]})
+            parts.append((number, {i: offsets[i] for i in inside}))
+    return rows, parts
+
+
+def best_answers(starts: Any, ends: Any, parts: list[Any], examples: Any) -> list[str]:
+    """Take the span with the highest sum of scores over all windows of a question."""
+    best: dict[int, tuple[float, str]] = defaultdict(lambda: (-np.inf, ""))
+    for start_scores, end_scores, (number, offsets) in zip(starts, ends, parts, strict=True):
+        inside = sorted(offsets)
+        firsts = sorted(inside, key=lambda i: -start_scores[i])[:20]
+        lasts = sorted(inside, key=lambda i: -end_scores[i])[:20]
+        for first in firsts:
+            for last in lasts:
+                if first <= last < first + MAX_ANSWER:
+                    total = float(start_scores[first] + end_scores[last])
+                    if total > best[number][0]:
+                        text = examples[number].context[offsets[first][0] : offsets[last][1]]
+                        best[number] = (total, text)
+    return [best[number][1] for number in range(len(examples))]
+
+
+def text_score(material: Material, examples: Any) -> Score:
+    """Score texts by the metrics of the task."""
+    gold = [example.label for example in examples]
+
+    def score(logits: Any) -> dict[str, float]:
+        if material.task.kind == "regression":
+            values = logits[:, 0]
+            found = {"pearson": pearsonr(gold, values)[0], "spearman": spearmanr(gold, values)[0]}
+        else:
+            said = [material.labels[i] for i in logits.argmax(1)]
+            found = {"accuracy": accuracy_score(gold, said), "mcc": matthews_corrcoef(gold, said)}
+            if len(material.labels) == 2:
+                found["f1"] = f1_score(gold, said, pos_label=material.labels[1])
+        return {name: float(found[name]) for name in material.task.metrics if name in found}
+
+    return score
+
+
+def tag_score(material: Material, rows: Rows) -> Score:
+    """Score tags by entities, as seqeval counts them; words that were cut off count as O."""
+
+    def score(logits: Any) -> dict[str, float]:
+        golds, tags = [], []
+        for row, scores in zip(rows, logits, strict=True):
+            kept = [i for i, label in enumerate(row["labels"]) if label != -100]
+            golds.append([material.labels[row["labels"][i]] for i in kept])
+            tags.append([material.labels[scores[i].argmax()] for i in kept])
+        return {"entity_f1": float(entity_f1(golds, tags))}
+
+    return score
+
+
+def optimizer_of(
+    model: torch.nn.Module, *, learning_rate: float, decay: float, num_layers: int
+) -> AdamW:
+    """Build AdamW whose rate falls by `decay` from each layer to the one below."""
+    groups = defaultdict(list)
+    for name, weight in model.named_parameters():
+        layer = re.search(r"\.layers?\.(\d+)\.", name)
+        if layer:
+            depth = int(layer[1]) + 1
+        elif ".embeddings" in name:
+            depth = 0
+        elif "final_norm" in name:
+            depth = num_layers
+        else:
+            depth = num_layers + 1
+        groups[depth].append(weight)
+    rates = {depth: learning_rate * decay ** (num_layers + 1 - depth) for depth in groups}
+    listed = [{"params": weights, "lr": rates[depth]} for depth, weights in groups.items()]
+    return AdamW(listed, eps=1e-6, weight_decay=0.0)
+
+
+def main() -> None:
+    """Train with one seed and print scores and seconds."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--score-on", default="dev")
+    parser.add_argument("--own-kind", default="classification", help="with --task own")
+    parser.add_argument("--own-dev-fraction", type=float, default=0.0, help="with --task own")
+    parser.add_argument("--limit-train", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", choices=("bf16", "float32"), default="bf16")
+    parser.add_argument("--learning-rate", type=float, required=True)
+    parser.add_argument("--layer-decay", type=float, required=True)
+    parser.add_argument("--epochs", type=int, required=True)
+    parser.add_argument("--length", type=int, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    material = read_material(
+        FinetuneConfig(
+            model=args.model,
+            task=args.task,
+            data=(args.data,),
+            out=Path("unused"),
+            score_on=args.score_on,
+            limit_train=args.limit_train,
+            own=OwnData(kind=args.own_kind, dev_fraction=args.own_dev_fraction),
+        )
+    )
+    kind, examples = material.task.kind, material.scored[args.score_on]
+    train = with_both_orders(material.train) if material.task.is_unordered else material.train
+    torch.manual_seed(args.seed)
+    is_tagging = kind == "tagging"
+    tokenizer = AutoTokenizer.from_pretrained(
+        args.model, **({"add_prefix_space": True} if is_tagging else {})
+    )
+    config = AutoConfig.from_pretrained(args.model)
+    num_labels = 1 if kind == "regression" else len(material.labels)
+    if kind == "qa":
+        model = AutoModelForQuestionAnswering.from_pretrained(args.model)
+        rows, _ = question_rows(tokenizer, train, args.length)
+        scored, parts = question_rows(tokenizer, examples, args.length)
+        collator: Any = default_data_collator
+    elif is_tagging:
+        model = AutoModelForTokenClassification.from_pretrained(args.model, num_labels=num_labels)
+        rows = tag_rows(material, tokenizer, train, args.length)
+        scored, parts = tag_rows(material, tokenizer, examples, args.length), []
+        collator = DataCollatorForTokenClassification(tokenizer)
+    else:
+        problem = "regression" if kind == "regression" else "single_label_classification"
+        model = AutoModelForSequenceClassification.from_pretrained(
+            args.model, num_labels=num_labels, problem_type=problem
+        )
+        rows = text_rows(material, tokenizer, train, args.length)
+        scored, parts = text_rows(material, tokenizer, examples, args.length), []
+        collator = DataCollatorWithPadding(tokenizer)
+    optimizer = optimizer_of(
+        model,
+        learning_rate=args.learning_rate,
+        decay=args.layer_decay,
+        num_layers=config.num_hidden_layers,
+    )
+    total = args.epochs * -(-len(rows) // 32)
+    warmup = 0.1 * total
+    schedule = LambdaLR(optimizer, lambda step: (1 - step / total) * min(1.0, step / warmup))
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            model=model,
+            args=TrainingArguments(
+                output_dir=folder,
+                per_device_train_batch_size=32,
+                per_device_eval_batch_size=32,
+                num_train_epochs=args.epochs,
+                seed=args.seed,
+                bf16=args.precision == "bf16",
+                use_cpu=True,
+                save_strategy="no",
+                logging_strategy="no",
+                report_to="none",
+                disable_tqdm=True,
+            ),
+            train_dataset=rows,
+            data_collator=collator,
+            optimizers=(optimizer, schedule),
+        )
+        start = time.perf_counter()
+        trainer.train()
+        seconds = time.perf_counter() - start
+        logits = trainer.predict(scored).predictions
+    if kind == "qa":
+        said = best_answers(*logits, parts, examples)
+        golds = [[answer.text for answer in example.answers] for example in examples]
+        pairs = list(zip(golds, said, strict=True))
+        scores = {
+            "answer_f1": float(np.mean([squad_f1(gold, one) for gold, one in pairs])),
+            "exact_match": float(np.mean([squad_exact_match(gold, one) for gold, one in pairs])),
+        }
+    elif is_tagging:
+        scores = tag_score(material, scored)(logits)
+    else:
+        scores = text_score(material, examples)(logits)
+    print(json.dumps({"scores": scores, "seconds": seconds, "num_sequences": len(rows)}))
+
+
+if __name__ == "__main__":
+    main()

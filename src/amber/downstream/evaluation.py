@@ -1,0 +1,228 @@
+"""Score a fine-tuned model on labelled data: what `amber evaluate` does with one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from amber.downstream.inputs import DataLayout, fitting_file, known_file, layout_for, own_files
+from amber.downstream.material import ALSO_SCORED
+from amber.downstream.scoring import (
+    Baseline,
+    baselines_of,
+    check_metrics,
+    golds_of,
+    score_predictions,
+)
+from amber.downstream.tuned_model import TunedModel, ask, open_tuned
+from amber.errors import UserError
+from amber.run.commands import HELD_OUT_ONLY, EvaluateConfig
+from amber.run.device import open_process
+from amber.tasks.example import Example, Kind
+from amber.tasks.load import load_task
+from amber.tasks.own import load_own
+from amber.tasks.task import Task, TaskData
+
+TASK_ONLY: Final = ("task", "split")
+"""Settings of `amber evaluate` for fine-tuned models only."""
+PRETRAINED_ONLY: Final = (
+    "pairs",
+    "pairs_limit",
+    "by",
+    "length",
+    *(name for name in HELD_OUT_ONLY if name != "batch_size"),
+)
+
+OnCount = Callable[[float, int | None], None]
+"""Is told how many sequences are done, and how many there are."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskScores:
+    """The scores of a fine-tuned model."""
+
+    model: str
+    task: str
+    kind: Kind
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    """The first one counts."""
+
+    scores: dict[str, dict[str, float]]
+    """By split, then by metric."""
+
+    baselines: dict[str, dict[str, Baseline]]
+    """Likewise."""
+
+    baseline_from: str
+    """Whose labels the baselines guess by."""
+
+    num_examples: dict[str, int]
+    truncated_share: dict[str, float]
+    """By split: examples of which something was not read."""
+
+    files: dict[str, str]
+    collapsed: dict[str, str]
+    """By split: what every prediction is, where all are the same."""
+
+    notes: tuple[str, ...]
+    precision: str
+
+
+def refuse_idle_settings(config: EvaluateConfig, *, is_tuned: bool) -> None:
+    """Refuse settings for the other kind of model.
+
+    Raises:
+        UserError: with the first of them.
+    """
+    why = "was fine-tuned for a task" if is_tuned else "was not fine-tuned for a task"
+    for name in PRETRAINED_ONLY if is_tuned else TASK_ONLY:
+        if getattr(config, name) is not None:
+            raise UserError(f"{name} has no effect on {config.model}, which {why}: leave it out")
+    for name in () if is_tuned else config.own.given():
+        raise UserError(f"own.{name} has no effect on {config.model}, which {why}: leave it out")
+
+
+def evaluate_task(
+    config: EvaluateConfig, *, on_count: OnCount = lambda done, total: None
+) -> TaskScores:
+    """Score a fine-tuned model; on the files of its training it gives the scores of its run.
+
+    Args:
+        config: names the model and the data.
+        on_count: is told how many sequences are done.
+
+    Raises:
+        UserError: the model or the data cannot be read, or a label is none of the model's.
+    """
+    if config.data is None:
+        raise UserError("--data must be given: labelled examples of the task, a file or a folder")
+    tuned = open_tuned(config.model)
+    layout = layout_for(tuned, task=config.task, columns=config.own)
+    task = layout.task
+    if tuned.task is not None and config.task is None:
+        task = replace(task, metrics=tuple(tuned.details.get("metrics", task.metrics)))
+    check_metrics(task, len(tuned.labels))
+    data = read_labelled(tuned, layout, config.data)
+    names = scored_splits(data, config.data, config.split)
+    golds = {name: golds_of(data.splits[name], where=data.files[name]) for name in names}
+    has_train = "train" in data.splits
+    guessed_from = "train" if has_train else "these examples"
+    known = golds_of(data.splits["train"], where=data.files["train"]) if has_train else None
+    encoded = {name: tuned.encode(data.splits[name]) for name in names}
+    total, done = sum(len(each.sequences) for each in encoded.values()), 0
+    scores, notes, collapsed = dict[str, dict[str, float]](), list(data.notes), dict[str, str]()
+    precision = config.precision or tuned.precision
+    with open_process(config.device, precision) as process, threads_of(tuned):
+        tuned.model.to(process.device)
+        on_count(0.0, total)
+        for name, each in encoded.items():
+            found, _ = ask(
+                tuned,
+                each,
+                process,
+                batch_size=config.batch_size or 0,
+                on_count=lambda count, before=done: on_count(float(before + count), total),
+            )
+            done += len(each.sequences)
+            result = score_predictions(task, golds[name], found, labels=tuned.labels)
+            scores[name], notes = result.values, [*notes, *result.notes]
+            collapsed |= {name: result.collapsed} if result.collapsed else {}
+        is_bf16 = process.dtype == torch.bfloat16
+    return TaskScores(
+        model=str(tuned.path),
+        task=task.name,
+        kind=task.kind,
+        labels=tuned.labels,
+        metrics=task.metrics,
+        scores=scores,
+        baselines={
+            name: baselines_of(task, known or gold, gold, labels=tuned.labels)
+            for name, gold in golds.items()
+        },
+        baseline_from=guessed_from,
+        num_examples={name: len(gold) for name, gold in golds.items()},
+        truncated_share={name: each.truncated_share for name, each in encoded.items()},
+        files={name: data.files[name] for name in names},
+        collapsed=collapsed,
+        notes=tuple(dict.fromkeys(notes)),
+        precision="bf16" if is_bf16 else "float32",
+    )
+
+
+@contextmanager
+def threads_of(tuned: TunedModel) -> Iterator[None]:
+    """Compute with as many threads as the run that trained a model, for the same last digits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(tuned.num_threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def read_labelled(tuned: TunedModel, layout: DataLayout, path: Path) -> TaskData:
+    """Read labelled data and check its labels against those of the model.
+
+    Args:
+        tuned: the model.
+        layout: of the data.
+        path: a folder, of which all splits are read, or a file, which becomes the split `file`.
+
+    Raises:
+        UserError: a bad file, or a label that the model does not know.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder: give labelled examples")
+    task, own = layout.task, layout.own
+    if own is not None and path.is_dir():
+        has_dev = bool(own_files(path, "dev"))
+        own = replace(own, folder=path, dev_fraction=0.0 if has_dev else own.dev_fraction)
+        return load_own(own, labels=tuned.labels)[1]
+    if own is not None:
+        own = replace(own, test=path, dev_fraction=0.0)
+        return as_one_file(load_own(own, labels=tuned.labels)[1])
+    if path.is_dir():
+        return load_task(task, path, labels=tuned.labels)
+    return as_one_file(load_task(only_file(task, path), path.parent, labels=tuned.labels))
+
+
+def only_file(task: Task, path: Path) -> Task:
+    """Return a task whose test examples are in one file, whatever its name."""
+    known = known_file(task, path)
+    file = known[1] if known is not None else fitting_file(task, path)
+    reader = "table" if file.reader.startswith("msr") else file.reader
+    return replace(
+        task, folders=(), files={"test": (replace(file, name=path.name, reader=reader),)}
+    )
+
+
+def as_one_file(data: TaskData) -> TaskData:
+    """Name the only split `file`."""
+    splits: dict[str, tuple[Example, ...]] = {"file": data.splits["test"]}
+    return replace(
+        data,
+        splits=splits,
+        files={"file": data.files["test"]},
+        notes=tuple(note for note in data.notes if not note.startswith("no train file")),
+    )
+
+
+def scored_splits(data: TaskData, path: Path, split: str | None) -> list[str]:
+    """Choose what is scored: the split asked for, else dev, else test; of MNLI dev both halves.
+
+    Raises:
+        UserError: it is not there.
+    """
+    there = list(data.splits)
+    if there == ["file"]:
+        if split is not None:
+            raise UserError(f"split has no effect on {path}, which is one file: leave it out")
+        return there
+    first = split or ("dev" if "dev" in there else "test")
+    if first not in there:
+        raise UserError(f"{path}: no {first} file (there is {', '.join(there)}): give the file")
+    return [first, *(name for name in ALSO_SCORED.get(first, ()) if name in there)]

@@ -1,0 +1,163 @@
+"""The examples that a task is trained and scored on, read and cut as the settings say."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from amber.downstream.config import FinetuneConfig
+from amber.downstream.scoring import check_metrics, golds_of
+from amber.downstream.sequences import permutation
+from amber.errors import UserError
+from amber.tasks.example import Example, QAExample, TaggedExample
+from amber.tasks.hub import load_hub
+from amber.tasks.load import load_task
+from amber.tasks.named import find_task
+from amber.tasks.own import OwnData, load_own
+from amber.tasks.task import Task, TaskData
+
+LIMIT_SEED: Final = 0
+"""Of the draw of `limit_train`: the same examples for all seeds of all runs."""
+ALSO_SCORED: Final = {"dev": ("dev_mismatched",)}
+"""Splits that are scored beside the first one where they are there (MNLI)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Material:
+    """What a task is trained and scored on."""
+
+    task: Task
+    labels: tuple[str, ...]
+    train: tuple[Example, ...]
+    scored: dict[str, tuple[Example, ...]]
+    """By split, all labelled; the one that counts comes first."""
+
+    golds: dict[str, list[Any]]
+    """The truth, by split, train too."""
+
+    files: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def read_material(config: FinetuneConfig) -> Material:
+    """Read the task, and check all that can be known before training.
+
+    Raises:
+        UserError: bad files, unlabelled examples, a missing split, metrics that do not fit.
+    """
+    task, data = read_task(config)
+    check_metrics(task, len(data.labels))
+    splits, notes = dict(data.splits), list(data.notes)
+    if not splits.get("train"):
+        raise UserError(
+            f"task {task.name}: no train file (there is {', '.join(splits) or 'none'}): give one"
+        )
+    if config.dev_fraction:
+        splits = with_dev(task, splits, config.dev_fraction, files=data.files)
+        notes.append(f"dev is {config.dev_fraction:g} of the train file, by the hash of the text")
+    first = config.score_on
+    if first not in splits:
+        raise UserError(missing_split(task, splits, first, is_own=config.task == "own"))
+    names = [first, *(name for name in ALSO_SCORED.get(first, ()) if name in splits)]
+    where = {name: data.files.get(name, name) for name in splits}
+    golds = {name: golds_of(splits[name], where=where[name]) for name in [*names, "train"]}
+    train = splits["train"]
+    if config.limit_train > len(train):
+        raise UserError(
+            f"limit_train is {config.limit_train}, and there are {len(train)} examples to train "
+            "on: lower it or leave it out"
+        )
+    if config.limit_train:
+        chosen = permutation(len(train), seed=LIMIT_SEED, epoch=0)[: config.limit_train]
+        train = tuple(train[index] for index in chosen)
+        golds["train"] = [golds["train"][index] for index in chosen]
+        notes.append(f"trained on {len(train):,} examples, drawn from {len(splits['train']):,}")
+    return Material(
+        task=task,
+        labels=data.labels,
+        train=train,
+        scored={name: splits[name] for name in names},
+        golds=golds,
+        files={name: where[name] for name in [*names, "train"]},
+        notes=tuple(notes),
+    )
+
+
+def read_task(config: FinetuneConfig) -> tuple[Task, TaskData]:
+    """Read all splits of a named task, of own data, or of a data set of the hub."""
+    assert config.task is not None
+    if config.task == "own":
+        return load_own(own_files(config.own, config.data))
+    if config.task.startswith("hub:"):
+        return load_hub(config.task.removeprefix("hub:"), config.own)
+    task = find_task(config.task)
+    return task, load_task(task, config.data[0])
+
+
+def own_files(own: OwnData, data: Sequence[Path]) -> OwnData:
+    """Put the paths of --data into the settings of own data.
+
+    Raises:
+        UserError: more than three of them, or a folder among several.
+    """
+    if not data:
+        return own
+    if len(data) == 1 and data[0].is_dir():
+        return replace(own, folder=data[0])
+    folders = [path for path in data if path.is_dir()]
+    if folders or len(data) > 3:
+        raise UserError(
+            f"data has {len(data)} paths: give one folder, or the files of train, dev and test, in "
+            "this order"
+        )
+    return replace(own, **dict(zip(("train", "dev", "test"), data, strict=False)))
+
+
+def with_dev(
+    task: Task, splits: dict[str, tuple[Example, ...]], fraction: float, *, files: dict[str, str]
+) -> dict[str, tuple[Example, ...]]:
+    """Move a part of train to dev; the same text is never on both sides.
+
+    Raises:
+        UserError: there is a dev file, or one side is empty.
+    """
+    if "dev" in splits:
+        raise UserError(
+            f"dev_fraction has no effect with the dev file {files['dev']}: leave it out"
+        )
+    sides: dict[bool, list[Example]] = {False: [], True: []}
+    for example in splits["train"]:
+        sides[place_of(example) < fraction].append(example)
+    if not sides[True] or not sides[False]:
+        raise UserError(
+            f"dev_fraction {fraction} leaves no example of {task.name} on one side: change it"
+        )
+    return splits | {"train": tuple(sides[False]), "dev": tuple(sides[True])}
+
+
+def place_of(example: Example) -> float:
+    """Return a number in [0, 1) that depends on the text alone, of questions on the context."""
+    if isinstance(example, QAExample):
+        text = example.context
+    elif isinstance(example, TaggedExample):
+        text = example.text
+    else:
+        text = f"{example.text}\n{example.pair or ''}"
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def missing_split(
+    task: Task, splits: dict[str, tuple[Example, ...]], first: str, *, is_own: bool
+) -> str:
+    """Say what can be done where the split to be scored is missing."""
+    there = ", ".join(splits)
+    if first == "test":
+        return f"task {task.name}: no test file (there is {there}): leave score_on out"
+    fraction = "--own.dev-fraction" if is_own else "--dev-fraction"
+    other = " or score on the test file with --score-on test" if "test" in splits else ""
+    return (
+        f"task {task.name}: no dev file (there is {there}): take a part of train with {fraction} "
+        f"0.1{other}"
+    )

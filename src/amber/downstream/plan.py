@@ -1,0 +1,304 @@
+"""All that is known before fine-tuning begins: the examples as token ids, and the runs to do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+
+from amber.config import to_dict
+from amber.downstream.config import FinetuneConfig, Pooling, RecipeConfig
+from amber.downstream.encoded import EncodedExamples, encode_examples, with_both_orders
+from amber.downstream.material import Material, read_material
+from amber.downstream.parallel import memory_needed, num_cores
+from amber.downstream.recipe import Recipe, fill_recipe
+from amber.downstream.record import (
+    OWN_FILES,
+    data_fingerprint,
+    find_finished,
+    recipe_values,
+    run_settings,
+    write_config,
+)
+from amber.downstream.results import (
+    FinetuneResult,
+    SeedRun,
+    find_model,
+)
+from amber.downstream.scoring import baselines_of
+from amber.downstream.seed import Assignment, Encoding, Workload
+from amber.downstream.sweep import read_sweep
+from amber.errors import UserError
+from amber.model.config import EncoderConfig
+from amber.model.files import fitting_tokenizer, read_settings
+from amber.model.hugging_face import from_settings
+from amber.model.task_folder import OpenedModel, open_for_task
+from amber.model.task_shape import HeadStyle
+from amber.run.device import Process
+from amber.run.folders import locate
+from amber.tasks.own import OwnData
+from amber.tokens.tokenizer import special_ids
+
+MOST_THREADS: Final = 16
+HEADS: Final[dict[str, HeadStyle]] = {"hf": "hugging_face", "official": "official"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The runs of a command."""
+
+    out: Path
+    work: Workload
+    points: tuple[Mapping[str, Any], ...]
+    """What each combination of a sweep changes; one that changes nothing without a sweep."""
+
+    assignments: tuple[Assignment, ...]
+    finished: Mapping[int, SeedRun]
+    """Runs that were there before, by the number of their assignment."""
+
+    outline: FinetuneResult
+    """The result without its runs."""
+
+    bytes_per_run: float
+
+    def recipe_of(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the whole recipe of a combination, without what this kind of task lacks."""
+        point = self.points.index(changes)
+        return next(recipe_values(a.recipe) for a in self.assignments if a.point == point)
+
+
+def model_folder(config: FinetuneConfig) -> Path:
+    """Find the model that was asked for: in a run, in results of fine-tuning, or a model folder."""
+    return locate(find_model(config.model))[0]
+
+
+def read_shape(folder: Path) -> EncoderConfig:
+    """Read the shape of a model from its config.json."""
+    return from_settings(read_settings(folder), where=f"{folder / 'config.json'}")
+
+
+def pooling_of(folder: Path) -> Pooling:
+    """Read how a ModernBERT-type model makes one vector of a text."""
+    return read_settings(folder).get("classifier_pooling", "cls")
+
+
+def make_plan(config: FinetuneConfig, process: Process) -> Plan:
+    """Read and check everything, and list the runs.
+
+    Raises:
+        UserError: something about the settings, the files or the folders.
+    """
+    assert config.out is not None
+    folder = model_folder(config)
+    shape, material = read_shape(folder), read_material(config)
+    tokenizer = fitting_tokenizer(folder, shape)
+    points = list[tuple[dict[str, Any], RecipeConfig]]([({}, config.recipe)])
+    if config.sweep is not None:
+        points = read_sweep(config.sweep, config.recipe)
+    recipes = [
+        fill(recipe, config, material, shape, pooling=pooling_of(folder)) for _, recipe in points
+    ]
+    opened = open_network(folder, config, material)
+    keys = list(dict.fromkeys(encoding_key(recipe) for recipe in recipes))
+    encoded = [encode(material, tokenizer, recipe_with(recipes, key)) for key in keys]
+    data = [data_fingerprint(each) for each in encoded]
+    common = run_settings(config, process, folder)
+    work = Workload(
+        model_dir=folder,
+        task=material.task,
+        labels=material.labels,
+        head=HEADS[config.head],
+        is_pretrained=not config.from_scratch,
+        keep=config.keep,
+        patience=config.patience,
+        pad_id=special_ids(tokenizer).pad,
+        scored_split=config.score_on,
+        num_threads=config.threads or threads_for(config.seeds * len(points)),
+        details=details_of(config, material),
+        encodings={
+            number: Encoding(train=each["train"].sequences, scored=without_train(each))
+            for number, each in enumerate(encoded)
+        },
+    )
+    assignments = tuple(
+        Assignment(
+            seed=seed,
+            point=point,
+            recipe=recipe,
+            encoding=(number := keys.index(encoding_key(recipe))),
+            out=config.out,
+            folder=f"point-{point + 1}/seed-{seed}" if config.sweep else f"seed-{seed}",
+            settings=common | {"recipe": recipe_values(recipe), "data_fingerprint": data[number]},
+        )
+        for point, recipe in enumerate(recipes)
+        for seed in range(config.seed, config.seed + config.seeds)
+    )
+    finished = find_finished(config.out, assignments)
+    write_config(config, recipes, common, data)
+    return Plan(
+        out=config.out,
+        work=work,
+        points=tuple(changes for changes, _ in points),
+        assignments=assignments,
+        finished=finished,
+        outline=outline(config, process, material, encoded[0], opened, recipes[0], folder),
+        bytes_per_run=max(bytes_needed(shape, each["train"], recipes) for each in encoded),
+    )
+
+
+def fill(
+    recipe: RecipeConfig,
+    config: FinetuneConfig,
+    material: Material,
+    shape: EncoderConfig,
+    *,
+    pooling: Pooling,
+) -> Recipe:
+    """Fill in a recipe for this task and this model.
+
+    Raises:
+        UserError: settings without effect.
+    """
+    task = material.task
+    filled = fill_recipe(
+        recipe,
+        kind=task.kind,
+        epochs=task.epochs,
+        shape=shape,
+        head=config.head,
+        is_unordered=task.is_unordered,
+        pooling=pooling,
+    )
+    if config.patience and config.patience >= filled.epochs:
+        raise UserError(
+            f"patience {config.patience} has no effect in {filled.epochs} epochs: lower it or "
+            "leave it out"
+        )
+    if config.keep == "best" and filled.epochs == 1:
+        raise UserError("keep best has no effect in one epoch: leave it out")
+    return filled
+
+
+def open_network(folder: Path, config: FinetuneConfig, material: Material) -> OpenedModel:
+    """Start the network once, to see that it can be, and what of it comes from the folder."""
+    return open_for_task(
+        folder,
+        kind=material.task.kind,
+        labels=material.labels,
+        head=HEADS[config.head],
+        seed=config.seed,
+        is_pretrained=not config.from_scratch,
+    )
+
+
+def encoding_key(recipe: Recipe) -> tuple[Any, ...]:
+    """What of a recipe changes the token ids."""
+    return recipe.length, recipe.stride, recipe.max_question, recipe.both_orders
+
+
+def recipe_with(recipes: Sequence[Recipe], key: tuple[Any, ...]) -> Recipe:
+    """Return the first recipe with this key."""
+    return next(recipe for recipe in recipes if encoding_key(recipe) == key)
+
+
+def encode(material: Material, tokenizer: Tokenizer, recipe: Recipe) -> dict[str, EncodedExamples]:
+    """Encode train and what is scored."""
+    train = with_both_orders(material.train) if recipe.both_orders else material.train
+    return {
+        split: encode_examples(
+            material.task.kind,
+            examples,
+            tokenizer,
+            labels=material.labels,
+            length=recipe.length,
+            stride=recipe.stride,
+            max_question=recipe.max_question,
+        )
+        for split, examples in {"train": train, **material.scored}.items()
+    }
+
+
+def without_train(encoded: dict[str, EncodedExamples]) -> dict[str, EncodedExamples]:
+    """Return what is scored."""
+    return {split: each for split, each in encoded.items() if split != "train"}
+
+
+def details_of(config: FinetuneConfig, material: Material) -> dict[str, Any]:
+    """Return what a prediction needs to know of the task."""
+    task = material.task
+    details: dict[str, Any] = {"task": config.task, "metrics": list(task.metrics)}
+    if config.own != OwnData() or config.task == "own":
+        own = to_dict(config.own)
+        details["own"] = {n: v for n, v in own.items() if f"own.{n}" not in OWN_FILES}
+    return details
+
+
+def threads_for(num_runs: int) -> int:
+    """Share the cores out among the runs, whatever the number of processes.
+
+    The last digits of sums depend on the number of threads, and results shall not depend on jobs.
+    """
+    return max(1, min(MOST_THREADS, num_cores() // num_runs))
+
+
+def bytes_needed(shape: EncoderConfig, train: EncodedExamples, recipes: Sequence[Recipe]) -> float:
+    """Estimate the memory of the largest training."""
+    length = int(train.sequences.lengths.max())
+    num_rows = max(recipe.micro_size or recipe.batch_size for recipe in recipes)
+    return memory_needed(shape, num_rows=num_rows, length=length)
+
+
+def outline(
+    config: FinetuneConfig,
+    process: Process,
+    material: Material,
+    encoded: dict[str, EncodedExamples],
+    opened: OpenedModel,
+    recipe: Recipe,
+    folder: Path,
+) -> FinetuneResult:
+    """Return the result as it is before the first run."""
+    task, golds = material.task, material.golds
+    return FinetuneResult(
+        task=task.name,
+        kind=task.kind,
+        out=str(config.out),
+        is_done=False,
+        signal_number=0,
+        model=str(folder),
+        size=recipe.size,
+        loaded_share=opened.share,
+        new_weights=opened.new,
+        ignored_weights=opened.ignored,
+        head=config.head,
+        recipe=recipe_values(recipe),
+        precision="bf16" if process.dtype == torch.bfloat16 else "float32",
+        labels=material.labels,
+        metrics=task.metrics,
+        scored_split=config.score_on,
+        num_examples={
+            "train": len(material.train),
+            **{split: len(examples) for split, examples in material.scored.items()},
+        },
+        num_sequences=len(encoded["train"].sequences),
+        limit_train=config.limit_train,
+        truncated_share={split: each.truncated_share for split, each in encoded.items()},
+        counts={split: each.counts for split, each in encoded.items()},
+        files=material.files,
+        notes=material.notes,
+        keep=config.keep,
+        baselines={
+            split: baselines_of(task, golds["train"], golds[split], labels=material.labels)
+            for split in material.scored
+        },
+        runs=(),
+        spreads={},
+        median_seed=None,
+        median_model=None,
+        points=(),
+        chosen={},
+        seconds=0.0,
+        num_reused=0,
+    )

@@ -1,0 +1,98 @@
+"""What `amber predict` writes, and where."""
+
+import json
+from pathlib import Path
+
+import pytest
+from toy_tasks import tagged, write_lines, write_model
+from tuned_models import tune
+
+from amber.cli import evaluate as evaluation
+from amber.cli import predict as command
+from amber.downstream.predict_config import PredictConfig
+from amber.run.commands import EvaluateConfig
+from amber.tasks.columns import read_columns
+from amber.tasks.task import TaskFile
+
+LINES = ["good one", "", "bad\ttwo", "good one"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def folder(model: Path, tmp_path: Path) -> Path:
+    return tune(tmp_path / "m", model, "classification")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+def test_stdout_and_files_and_the_object_say_the_same(folder: Path, text: Path, tmp_path, capsys):
+    assert command.run(PredictConfig(model=folder, file=text), is_json=False) == 0
+    out, err = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["id"] for row in rows] == ["0", "1", "2", "3"]
+    assert rows[1] == {"id": "1", "label": None, "probability": None, "probabilities": None}
+    assert err.startswith(f"4 rows of {text}; ")
+    assert "; 1 without a token; " in err
+    command.run(PredictConfig(model=folder, file=text), is_json=True)
+    assert json.loads(capsys.readouterr().out)["predictions"] == rows
+    path = tmp_path / "new" / "a.jsonl"
+    command.run(PredictConfig(model=folder, file=text, out=path), is_json=True)
+    assert path.read_text() == out
+    assert json.loads(capsys.readouterr().out)["out"] == str(path)
+    table = tmp_path / "new" / "a.tsv"
+    command.run(PredictConfig(model=folder, file=text, out=table), is_json=False)
+    lines = [line.split("\t") for line in table.read_text().splitlines()]
+    assert lines[0] == ["id", "label", "probability"]
+    assert lines[2] == ["1", "", ""]
+    assert lines[1][:2] == ["0", rows[0]["label"]]
+    assert float(lines[1][2]) == pytest.approx(rows[0]["probability"], rel=1e-5)
+    assert len(lines) == 5
+    assert {each.name for each in (tmp_path / "new").iterdir()} == {"a.jsonl", "a.tsv"}
+
+
+def test_tags_are_written_in_columns_that_can_be_read_again(model: Path, tmp_path: Path, capsys):
+    folder = tune(tmp_path / "m", model, "tagging")
+    records = tagged(count=4)
+    path, out = write_lines(tmp_path / "a.jsonl", records), tmp_path / "a.tsv"
+    command.run(PredictConfig(model=folder, file=path, out=out), is_json=False)
+    first = out.read_text().splitlines()[0].split("\t")
+    assert first[:3] == [records[0]["words"][0], "0", str(len(records[0]["words"][0]))]
+    again = read_columns(out, TaskFile(name="a.tsv", reader="columns"), joiner=None).examples
+    assert [each.text.split() for each in again] == [record["words"] for record in records]
+
+
+def test_an_unfinished_output_leaves_no_file(
+    folder: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupted(*arguments, **settings):
+        yield from list(real(*arguments, **settings))[:2]
+        raise KeyboardInterrupt
+
+    real = command.predict_rows
+    monkeypatch.setattr(command, "predict_rows", interrupted)
+    out, sub = tmp_path / "new" / "a.jsonl", tmp_path / "sub"
+    with pytest.raises(KeyboardInterrupt):
+        command.run(PredictConfig(model=folder, file=text, out=out), is_json=False)
+    assert not list((tmp_path / "new").iterdir())
+    assert not sub.exists()
+
+
+def test_evaluate_prints_the_scores_of_a_fine_tuned_model(folder: Path, tmp_path: Path, capsys):
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\ngood one\tpositive\nbad\tnegative\nbad two\tnegative\n")
+    assert evaluation.run(EvaluateConfig(model=folder, data=path), is_json=True) == 0
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    score = told["scores"]["file"]["accuracy"]
+    assert told["baselines"]["file"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    [line] = [line for line in err.splitlines() if line.startswith("file accuracy")]
+    assert line.split() == ["file", "accuracy", f"{100 * score:.2f}", "66.67"]

@@ -1,0 +1,135 @@
+"""Scores of a fine-tuned model: those of its own run on the same files, and others refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from toy_tasks import RECIPE, questions, tagged, toy_config, write_lines, write_model, write_texts
+from tuned_models import tune
+
+from amber.downstream.evaluation import evaluate_task, refuse_idle_settings
+from amber.downstream.finetune import finetune
+from amber.downstream.tuned_model import find_tuned, open_tuned
+from amber.errors import UserError
+from amber.run.commands import EvaluateConfig
+from amber.tasks.config import DataColumns, OwnData
+
+SHORT = replace(RECIPE, epochs=1)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("tiny"))
+
+
+def numbers(path: Path, source: Path) -> Path:
+    lines = source.read_text().splitlines()[1:]
+    rows = [f"{line.split(chr(9))[0]}\t{len(line) * 0.37}" for line in lines]
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return path
+
+
+def write_data(folder: Path, kind: str) -> Path:
+    folder.mkdir()
+    for seed, split in enumerate(("train", "dev")):
+        if kind == "tagging":
+            write_lines(folder / f"{split}.jsonl", tagged(count=16, seed=seed))
+        elif kind == "qa":
+            records = questions(count=16, seed=seed, unanswerable=True)
+            write_lines(folder / f"{split}.jsonl", records)
+        else:
+            path = write_texts(folder / f"{split}.tsv", count=16, seed=seed)
+            if kind == "regression":
+                numbers(path, path)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "tagging", "qa"])
+def test_the_scores_are_those_of_the_run_to_the_last_bit(kind, model: Path, tmp_path: Path):
+    folder = write_data(tmp_path / "data", kind)
+    recipe = replace(SHORT, **({} if kind == "regression" else {"learning_rate": 3e-3}))
+    if kind == "qa":
+        recipe = replace(recipe, head_dropout=0.1, max_question=8)
+    own = OwnData(kind=kind)
+    result = finetune(toy_config(folder, model, recipe=recipe, own=own, out=tmp_path / "out"))
+    found = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder))
+    assert found.scores == result.runs[0].scores
+    assert found.baselines == result.baselines
+    assert found.metrics == result.metrics
+    assert found.num_examples == {"dev": 16}
+    assert found.baseline_from == "train"
+    [dev] = folder.glob("dev.*")
+    alone = evaluate_task(EvaluateConfig(model=tmp_path / "out" / "seed-0", data=dev))
+    assert alone.scores == {"file": result.runs[0].scores["dev"]}
+    assert alone.baseline_from == "these examples"
+
+
+def test_the_part_of_train_that_was_dev_is_dev_again(model: Path, tmp_path: Path):
+    folder = write_data(tmp_path / "data", "classification")
+    (folder / "dev.tsv").unlink()
+    config = toy_config(folder, model, recipe=SHORT, own=OwnData(dev_fraction=0.4))
+    result = finetune(replace(config, out=tmp_path / "out"))
+    found = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder))
+    assert found.num_examples["dev"] == result.num_examples["dev"]
+    assert found.scores == result.runs[0].scores
+    whole = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder, split="train"))
+    assert whole.num_examples == {"train": result.num_examples["train"]}
+
+
+def test_a_named_task_is_scored_in_its_own_layout(model: Path, tmp_path: Path):
+    folder = tmp_path / "glue" / "CoLA"
+    folder.mkdir(parents=True)
+    lines = ["x\t1\t\tgood one", "x\t0\t*\tbad two", "x\t1\t\tred is round", "x\t0\t\tbad"]
+    (folder / "dev.tsv").write_text("\n".join(lines) + "\n")
+    tuned = tune(tmp_path / "m", model, "classification", labels=("0", "1"), task="cola", own={})
+    whole = evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "glue"))
+    alone = evaluate_task(EvaluateConfig(model=tuned, data=folder / "dev.tsv"))
+    assert whole.metrics == ("mcc", "accuracy")
+    assert whole.scores["dev"] == alone.scores["file"]
+    with pytest.raises(UserError, match=r"no test file \(there is dev\)"):
+        evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "glue", split="test"))
+    (folder / "dev.tsv").write_text("\n".join([*lines, "x\t2\t\tgood"]) + "\n")
+    with pytest.raises(UserError, match=r"dev\.tsv, line 5, column '2': label '2' is not among"):
+        evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "glue"))
+
+
+def test_files_that_cannot_be_scored_are_named(model: Path, tmp_path: Path):
+    tuned = tune(tmp_path / "m", model, "classification")
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\ngood\tpositive\nbad\tpositiv\n")
+    with pytest.raises(UserError, match=r"a\.tsv, line 3.*label 'positiv'.*did you mean"):
+        evaluate_task(EvaluateConfig(model=tuned, data=path))
+    path.write_text("text\tgold\ngood\tpositive\nbad\tnegative\n")
+    with pytest.raises(UserError, match=r"a\.tsv: 2 of 2 examples have no label"):
+        evaluate_task(EvaluateConfig(model=tuned, data=path))
+    found = evaluate_task(EvaluateConfig(model=tuned, data=path, own=DataColumns(label="gold")))
+    assert found.num_examples == {"file": 2}
+    with pytest.raises(UserError, match=r"none: no such file or folder"):
+        evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "none"))
+    with pytest.raises(UserError, match="split has no effect on .*a.tsv, which is one file"):
+        evaluate_task(EvaluateConfig(model=tuned, data=path, split="dev"))
+
+
+def test_settings_for_the_other_kind_of_model_are_refused(model: Path, tmp_path: Path):
+    data = tmp_path / "a"
+    for settings in ({"length": 5}, {"fraction": 0.1}, {"pairs": data}):
+        config = EvaluateConfig(model=model, data=data, **settings)
+        refuse_idle_settings(config, is_tuned=False)
+        with pytest.raises(UserError, match="has no effect on .* was fine-tuned for a task"):
+            refuse_idle_settings(config, is_tuned=True)
+    for settings in ({"task": "cola"}, {"split": "dev"}, {"own": DataColumns(text="a")}):
+        config = EvaluateConfig(model=model, data=data, **settings)
+        refuse_idle_settings(config, is_tuned=True)
+        with pytest.raises(UserError, match="has no effect on .* was not fine-tuned"):
+            refuse_idle_settings(config, is_tuned=False)
+
+
+def test_a_fine_tuned_folder_is_told_from_a_pre_trained_one(model: Path, tmp_path: Path):
+    assert find_tuned(model) is None
+    assert find_tuned(tmp_path) is None
+    for kind in ("classification", "qa"):
+        for head in ("hugging_face", "official"):
+            folder = tune(tmp_path / f"{kind}-{head}", model, kind, head=head)
+            assert find_tuned(folder) == folder
+            tuned = open_tuned(folder)
+            assert (tuned.length, tuned.task) == (24 if kind == "qa" else 16, "own")
