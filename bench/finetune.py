@@ -25,16 +25,16 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "cola": ("glue/CoLA", []),
     "sst2": ("glue/SST-2", ["--limit-train", "8000"]),
     "mrpc": ("glue/MRPC", []),
-    "stsb": ("glue/STS-B", ["--recipe.epochs", "3"]),
-    "rte": ("glue/RTE", []),
+    "stsb": ("glue/STS-B", ["--limit-train", "3000", "--recipe.epochs", "3"]),
+    "rte": ("glue/RTE", ["--recipe.epochs", "5"]),
     "trec": ("trec", ["--score-on", "test"]),
     "wnut17": ("wnut17", []),
-    "wikiann": ("wikiann_en", ["--limit-train", "8000"]),
+    "wikiann": ("wikiann_en", ["--limit-train", "5000"]),
     "xquad-en": ("xquad/xquad.en.json", QA),
     "tnews": ("clue_tnews", ["--limit-train", "10000"]),
-    "chnsenticorp": ("zh_chnsenticorp", []),
+    "chnsenticorp": ("zh_chnsenticorp", ["--limit-train", "5000"]),
     "resume": ("zh_resume_ner", []),
-    "cluener": ("cluener2020", []),
+    "cluener": ("cluener2020", ["--limit-train", "5000"]),
 }
 """Where each task is, and its flags."""
 

@@ -116,8 +116,14 @@ def raise_in_the_command(monkeypatch, error):
         (
             torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate"),
             1,
-            "amber: the device is out of memory: lower batch.micro_size\n",
+            "amber: out of memory: lower batch.micro_size\n",
         ),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate"),
+            1,
+            "amber: out of memory: lower batch.micro_size\n",
+        ),
+        (MemoryError(), 1, "amber: out of memory: lower batch.micro_size\n"),
     ],
 )
 def test_each_end_has_its_code_and_one_line(capsys, monkeypatch, error, code, message):

@@ -20,7 +20,7 @@ from amber.cli.arguments import list_settings, parse_words
 from amber.cli.help import command_page
 from amber.cli.settings import list_layers, resolve
 from amber.config import flatten, suggest
-from amber.errors import RunError, UserError
+from amber.errors import RunError, UserError, is_out_of_memory
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 Job = Callable[[], int]
@@ -42,6 +42,9 @@ class Command:
     positional: tuple[str, ...] = ()
     """Settings that are given without a flag."""
 
+    saver: str = ""
+    """The setting to lower when memory is short."""
+
 
 COMMANDS = {
     "demo": Command(
@@ -59,30 +62,35 @@ COMMANDS = {
         help="train a discriminator and its generator on prepared text",
         config="amber.run.config:PretrainConfig",
         module="amber.cli.pretrain",
+        saver="batch.micro_size",
     ),
     "finetune": Command(
         help="train a model for a task, with several seeds, and score it",
         config="amber.downstream.config:FinetuneConfig",
         module="amber.cli.finetune",
         positional=("model",),
+        saver="recipe.micro_size",
     ),
     "predict": Command(
         help="label texts, tag words or answer questions with a fine-tuned model",
         config="amber.downstream.predict_config:PredictConfig",
         module="amber.cli.predict",
         positional=("model", "file"),
+        saver="batch_size",
     ),
     "evaluate": Command(
         help="measure a model on held-out text, minimal pairs or labelled data",
         config="amber.run.commands:EvaluateConfig",
         module="amber.cli.evaluate",
         positional=("model",),
+        saver="batch_size",
     ),
     "score": Command(
         help="say how acceptable each sentence of a file is to a model",
         config="amber.run.commands:ScoreConfig",
         module="amber.cli.score",
         positional=("model", "file"),
+        saver="length",
     ),
     "inspect": Command(
         help="show a text through the eyes of a model, token by token",
@@ -112,16 +120,18 @@ def main(words: Sequence[str] | None = None) -> int:
     Args:
         words: without the program's name; those of the process unless given.
     """
+    words = list(sys.argv[1:] if words is None else words)
     try:
-        job = _read(list(sys.argv[1:] if words is None else words))
+        job = _read(words)
     except UserError as error:
         return _fail(str(error), MISUSED, is_everywhere=True)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED, is_everywhere=True)
-    return _run(job)
+    command = COMMANDS.get(words[0]) if words else None
+    return _run(job, saver=command.saver if command else "")
 
 
-def _run(job: Job) -> int:
+def _run(job: Job, *, saver: str) -> int:
     """Run a command and turn the errors that need no traceback into one line."""
     try:
         code = job()
@@ -141,10 +151,10 @@ def _run(job: Job) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}no space is left on the disk: free some and start again", FAILED)
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # torch's, which is not imported here
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
             raise
-        return _fail("the device is out of memory: lower batch.micro_size", FAILED)
+        return _fail(f"out of memory{': lower ' + saver if saver else ''}", FAILED)
 
 
 def _fail(message: str, code: int, *, is_everywhere: bool = False) -> int:

@@ -50,8 +50,11 @@ def read_material(config: FinetuneConfig) -> Material:
     check_metrics(task, len(data.labels))
     splits, notes = dict(data.splits), list(data.notes)
     if not splits.get("train"):
+        is_own = config.task in (None, "own")
+        other = f", or train on a part of another file: --task own --own.kind {task.kind}"
         raise UserError(
             f"task {task.name}: no train file (there is {', '.join(splits) or 'none'}): give one"
+            f"{'' if is_own else other + ' --data FILE --own.dev-fraction 0.2'}"
         )
     if config.dev_fraction:
         splits = with_dev(task, splits, config.dev_fraction, files=data.files)

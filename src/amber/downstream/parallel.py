@@ -15,7 +15,7 @@ import torch
 from amber.downstream.results import EpochRecord, SeedRun
 from amber.downstream.seed import Assignment, Workload, run_seed
 from amber.downstream.training import TrainingStep
-from amber.errors import RunError, UserError
+from amber.errors import RunError, UserError, is_out_of_memory
 from amber.model.config import EncoderConfig
 from amber.run.device import Process
 
@@ -173,8 +173,11 @@ def work_through(work: Workload, process: Process, todo: Any, told: Any, stop: A
         except RunError as error:
             told.put(Message(kind="run_error", assignment=number, text=str(error)))
         except Exception as error:  # whatever it is, the first process must hear of it
-            where = f"seed {assignment.seed}: {type(error).__name__}: {error}"
-            told.put(Message(kind="crash", assignment=number, text=where))
+            text = f"{type(error).__name__}: {error}"
+            if is_out_of_memory(error):
+                text = "out of memory: lower recipe.micro_size, or take fewer --jobs"
+            text = f"seed {assignment.seed}: {text}"
+            told.put(Message(kind="crash", assignment=number, text=text))
 
 
 def do_one(
