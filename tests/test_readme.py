@@ -27,22 +27,33 @@ def write_text(folder: Path) -> None:
     (folder / "a.txt").write_text("\n\n".join(documents))
 
 
+def write_labels(folder: Path) -> None:
+    folder.mkdir()
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text("text\tlabel\nabc def\tgood\nghi\tbad\nabc\tgood\n")
+    (folder / "new.tsv").write_text("text\nabc\nghi\ndef\n")
+
+
 @pytest.mark.parametrize("readme", READMES)
 def test_the_commands_of_the_readme_run(
     readme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
     monkeypatch.chdir(tmp_path)
     write_text(tmp_path / "my_texts")
+    write_labels(tmp_path / "my_labels")
     used = commands(readme)
-    assert {words[0] for words in used} == {"prepare", "pretrain", "evaluate", "inspect"}
+    named = {"prepare", "pretrain", "evaluate", "inspect", "finetune", "predict"}
+    assert {words[0] for words in used} == named
     for words in used:
         text = shlex.join(words).replace("--budget.hours 1", "--budget.steps 2")
         small = {
             "prepare": ["--num-workers", "1"],
             "pretrain": ["--batch.size", "2", "--evaluation.examples", "2"],
+            "finetune": ["--jobs", "1"],
         }
         code = main([*shlex.split(text), *small.get(words[0], [])])
         assert code == 0, capsys.readouterr().err
+    assert len((tmp_path / "predicted.tsv").read_text().splitlines()) == 1 + 3
 
 
 def test_both_readmes_have_the_same_commands_and_name_every_command():
