@@ -1,19 +1,17 @@
-"""Fine-tuning on real tasks: a table of scores over models, and the time beside `Trainer`.
+"""Fine-tuning on real tasks: scores by model, and the same fine-tuning by `Trainer` beside it.
 
     python bench/finetune.py table NAME=MODEL ... --data TASKS --out OUT [--tasks cola,trec] ...
-    python bench/finetune.py compare MODEL --data TASKS --out OUT --tasks sst2 [--seeds 3] ...
+    python bench/finetune.py trainer NAME=MODEL ... --data TASKS --out OUT [--tasks sst2] ...
 
-table: each cell is one `amber finetune` with the flags below and several seeds; what is there
-already is kept. Writes OUT/table.md, with medians, standard deviations and ranges.
-
-compare: for each seed the same fine-tuning by amber and by bench/trainer.py (transformers.Trainer:
-same examples, epochs, rates of each layer, batch size and precision), at the same time on one core
-each, or one after the other when --threads takes all cores. Writes OUT/compare.json.
+table: each cell is one `amber finetune` with the flags below and several seeds; NAME=MODEL@scratch
+starts from random weights. trainer: the same by bench/trainer.py, which is written with
+`transformers.Trainer`: same examples, epochs, rate of each layer, batch size and precision. What is
+there already is kept. Both print tables of what is in OUT, so that two commands, each on one core
+(taskset -c 0 and -c 1, --jobs 1), measure side by side.
 """
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -38,16 +36,30 @@ TASKS: dict[str, tuple[str, list[str]]] = {
 }
 """Where each task is, and its flags."""
 
+DEFAULTS = {task: {"--recipe.length": "128", "--recipe.epochs": "3"} for task in TASKS}
+DEFAULTS |= {
+    task: {"--recipe.length": "256", "--recipe.epochs": "3"}
+    for task in ("wnut17", "wikiann", "resume", "cluener")
+}
+"""What amber takes where nothing is given, for the reference."""
+
 TRAINER = Path(__file__).with_name("trainer.py")
+
+
+def flags_of(task: str, args: argparse.Namespace) -> dict[str, str]:
+    """Return the settings of a task by their flags; those of --flags go before ours."""
+    words = [*TASKS[task][1], *args.flags.split()]
+    return {"--task": task} | dict(zip(words[::2], words[1::2], strict=True))
 
 
 def command(model: str, task: str, out: Path, args: argparse.Namespace) -> list[str]:
     """Return the words of one `amber finetune`."""
-    place, flags = TASKS[task]
-    words = [sys.executable, "-m", "amber", "finetune", model]
-    words += [] if "--task" in flags else ["--task", task]
-    words += ["--data", str(args.data / place), "--out", str(out), "--device", "cpu"]
-    return [*words, *flags, *args.flags.split()]
+    words = [sys.executable, "-m", "amber", "finetune", model.removesuffix("@scratch")]
+    words += ["--data", str(args.data / TASKS[task][0]), "--out", str(out), "--device", "cpu"]
+    words += [word for pair in flags_of(task, args).items() for word in pair]
+    words += ["--from-scratch"] if model.endswith("@scratch") else []
+    words += ["--precision", args.precision, "--threads", "1"]
+    return [*words, "--seeds", str(args.seeds), "--jobs", str(args.jobs), "--json"]
 
 
 def run(words: list[str], log: Path) -> dict[str, Any]:
@@ -60,131 +72,120 @@ def run(words: list[str], log: Path) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def cell(result: dict[str, Any], metric: str) -> str:
-    """Write the runs of a cell: median, deviation, range."""
-    spread = result["spreads"][result["scored_split"]][metric]
+def cell(result: dict[str, Any]) -> str:
+    """Write the runs of a cell: median, deviation, range, seconds of one run."""
+    spread = result["spreads"][result["scored_split"]][result["metrics"][0]]
     values = [100 * spread[name] for name in ("median", "standard_deviation", "min", "max")]
-    text = "{:.1f} +- {:.1f} ({:.1f} to {:.1f})".format(*values)
+    seconds = statistics.median(one["seconds"] for one in result["runs"])
+    text = "{:.1f} +- {:.1f} ({:.1f} to {:.1f}); {:.0f} s".format(*values, seconds)
     collapsed = sum(bool(one["collapsed"]) for one in result["runs"])
     return f"{text}, {collapsed} collapsed" if collapsed else text
 
 
-def make_table(args: argparse.Namespace) -> None:
+def make_table(args: argparse.Namespace, models: dict[str, str]) -> None:
     """Fill the table, one cell after the other."""
-    models = dict(part.split("=", 1) for part in args.models)
-    lines = [
-        ["task", "train, scored", "score", "majority", *models],
-        ["---"] * (4 + len(models)),
-    ]
-    seconds = {name: 0.0 for name in models}
     for task in args.tasks.split(","):
-        cells = []
         for name, model in models.items():
-            out = args.out / name / task
-            is_new = model.endswith("@scratch")
-            words = command(model.removesuffix("@scratch"), task, out, args)
-            words += ["--from-scratch"] if is_new else []
-            words += ["--seeds", str(args.seeds), "--threads", "1", "--json"]
             print(f"{task}, {name}", flush=True)
-            result = run(words, args.out / name / f"{task}.log")
-            split, metric = result["scored_split"], result["metrics"][0]
-            num, each = result["num_examples"], [one["seconds"] for one in result["runs"]]
-            seconds[name] += sum(each)
-            cells.append(f"{cell(result, metric)}; {statistics.median(each):.0f} s")
-            base = 100 * result["baselines"][split][metric]["value"]
-        head = [task, f"{num['train']:,}, {num[split]:,} {split}", metric, f"{base:.1f}"]
-        lines.append([*head, *cells])
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        (args.out / "table.md").write_text(table + "\n")
-    print(table)
-    print({name: round(total) for name, total in seconds.items()}, "seconds of training")
+            place = args.out / name
+            result = run(command(model, task, place / task, args), place / f"{task}.log")
+            (place / f"{task}.json").write_text(json.dumps(result) + "\n")
 
 
-def compare(args: argparse.Namespace) -> None:
-    """Train the same with both, seed by seed."""
-    found: list[dict[str, Any]] = []
-    is_together = 2 * args.threads <= len(os.sched_getaffinity(0))
+def run_trainer(args: argparse.Namespace, models: dict[str, str]) -> None:
+    """Fine-tune with the reference, seed by seed."""
     for task in args.tasks.split(","):
-        ratios = []
-        for seed in range(args.seeds):
-            out = args.out / task / f"seed-{seed}"
-            words = command(args.model, task, out, args)
-            words += ["--seed", str(seed), "--threads", str(args.threads), "--json"]
-            words += ["--precision", args.precision]
-            log = args.out / f"{task}-{seed}-trainer.log"
-            log.parent.mkdir(parents=True, exist_ok=True)
-            plan = run([*words, "--show-rates"], args.out / f"{task}-rates.log")
-            other = trainer_command(args, task, seed, plan)
-            with log.open("w") as file:
-                if is_together:
-                    process = subprocess.Popen(other, stdout=subprocess.PIPE, stderr=file)
-                    ours = run(words, args.out / f"{task}-{seed}.log")
-                else:
-                    ours = run(words, args.out / f"{task}-{seed}.log")
-                    process = subprocess.Popen(other, stdout=subprocess.PIPE, stderr=file)
-                printed, _ = process.communicate()
-            if process.returncode:
-                sys.exit(f"failed, see {log}: {' '.join(other)}")
-            theirs = json.loads(printed.splitlines()[-1])
-            mine, metric = ours["runs"][0], ours["metrics"][0]
-            if ours["num_sequences"] != theirs["num_sequences"]:
-                print(f"{task}: {ours['num_sequences']} and {theirs['num_sequences']} sequences")
-            ratios.append(theirs["seconds"] / mine["seconds"])
-            row = {
-                "task": task,
-                "seed": seed,
-                "metric": metric,
-                "amber": mine["scores"][ours["scored_split"]][metric],
-                "trainer": theirs["scores"][metric],
-                "amber_seconds": mine["seconds"],
-                "trainer_seconds": theirs["seconds"],
-            }
-            found.append(row)
-            print(json.dumps(row), flush=True)
-            (args.out / "compare.json").write_text(json.dumps(found, indent=1) + "\n")
-        rows = [row for row in found if row["task"] == task]
-        for name in ("amber", "trainer"):
-            scores = [100 * row[name] for row in rows]
-            print(f"{task} {name}: {statistics.median(scores):.2f} ({min(scores):.2f} to "
-                  f"{max(scores):.2f})")  # fmt: skip
-        print(f"{task} ratio: {statistics.median(ratios):.2f} ({min(ratios):.2f} to "
-              f"{max(ratios):.2f})")  # fmt: skip
+        for name, model in models.items():
+            place = args.out / f"{name}-trainer"
+            words = command(model, task, place / task, args)
+            rates = run([*words, "--show-rates"], place / f"{task}-rates.log")
+            for seed in range(args.seeds):
+                path = place / f"{task}-{seed}.json"
+                if not path.is_file():
+                    print(f"{task}, {name} by Trainer, seed {seed}", flush=True)
+                    other = trainer_command(args, model, task, seed, rates)
+                    found = run(other, place / f"{task}-{seed}.log")
+                    path.write_text(json.dumps(found) + "\n")
 
 
 def trainer_command(
-    args: argparse.Namespace, task: str, seed: int, plan: dict[str, Any]
+    args: argparse.Namespace, model: str, task: str, seed: int, rates: dict[str, Any]
 ) -> list[str]:
     """Return the words of the reference with the recipe that amber takes."""
-    place, flags = TASKS[task]
-    given = [*flags, *args.flags.split()]
-    words = [sys.executable, str(TRAINER), args.model, "--data", str(args.data / place)]
-    values = {"--task": task, "--recipe.length": "128", "--recipe.epochs": "3"}
-    values |= {"--recipe.length": "256"} if task in ("wnut17", "wikiann") else {}
-    values |= {"--recipe.epochs": "10"} if task in ("rte", "stsb") else {}
-    values |= {"--recipe.epochs": "3"} if task == "xquad-en" else {}
-    values |= dict(zip(given[::2], given[1::2], strict=True))
-    for name, value in values.items():
+    words = [sys.executable, str(TRAINER), model, "--data", str(args.data / TASKS[task][0])]
+    for name, value in (DEFAULTS[task] | flags_of(task, args)).items():
         words += [name.replace("--recipe.", "--").replace("--own.", "--own-"), value]
-    words += ["--learning-rate", str(plan["learning_rate"])]
-    words += ["--layer-decay", str(plan["layer_decay"]), "--precision", args.precision]
-    return [*words, "--seed", str(seed), "--threads", str(args.threads)]
+    words += ["--learning-rate", str(rates["learning_rate"])]
+    precision = "float32" if args.precision == "float32" else "bf16"
+    words += ["--layer-decay", str(rates["layer_decay"]), "--precision", precision]
+    return [*words, "--seed", str(seed), "--threads", "1"]
+
+
+def show(out: Path, models: list[str]) -> str:
+    """Write the tables of what there is."""
+    found = {
+        (task, name): json.loads(path.read_text())
+        for task in TASKS
+        for name in models
+        if (path := out / name / f"{task}.json").is_file()
+    }
+    lines = [["task", "train, scored", "score", "majority", *models], ["---"] * (4 + len(models))]
+    for task in TASKS:
+        cells = {name: found[task, name] for name in models if (task, name) in found}
+        if not cells:
+            continue
+        one = next(iter(cells.values()))
+        split, metric, num = one["scored_split"], one["metrics"][0], one["num_examples"]
+        base = 100 * one["baselines"][split][metric]["value"]
+        head = [task, f"{num['train']:,}, {num[split]:,} {split}", metric, f"{base:.1f}"]
+        lines.append([*head, *(cell(cells[name]) if name in cells else "" for name in models)])
+    pages = [lines]
+    lines = [["task", "model", "amber", "Trainer", "its time / ours"], ["---"] * 5]
+    for (task, name), result in found.items():
+        paths = sorted((out / f"{name}-trainer").glob(f"{task}-[0-9].json"))
+        if paths:
+            lines.append(
+                [task, name, *compared(result, [json.loads(p.read_text()) for p in paths])]
+            )
+    pages += [lines] if len(lines) > 2 else []
+    return "\n\n".join("\n".join(f"| {' | '.join(row)} |" for row in page) for page in pages)
+
+
+def compared(ours: dict[str, Any], theirs: list[dict[str, Any]]) -> list[str]:
+    """Set the runs of both beside each other, seed by seed."""
+    split, metric = ours["scored_split"], ours["metrics"][0]
+    runs = ours["runs"][: len(theirs)]
+    columns = [[100 * run["scores"][split][metric] for run in runs]]
+    columns.append([100 * run["scores"][metric] for run in theirs])
+    ratios = [b["seconds"] / a["seconds"] for a, b in zip(runs, theirs, strict=True)]
+    counts = {ours["num_sequences"], *(run["num_sequences"] for run in theirs)}
+    if len(counts) > 1:
+        texts_of = ", ".join(f"{count:,}" for count in sorted(counts))
+        print(f"{ours['task']}: not as many sequences: {texts_of}")
+    texts = [f"{statistics.median(c):.1f} ({min(c):.1f} to {max(c):.1f})" for c in columns]
+    seconds = [
+        f"{statistics.median(run['seconds'] for run in part):.0f} s" for part in (runs, theirs)
+    ]
+    texts = [f"{text}; {time}" for text, time in zip(texts, seconds, strict=True)]
+    return [*texts, f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"]
 
 
 def main() -> None:
     """Read the words and do what they ask for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("table", "compare"))
-    parser.add_argument("models", nargs="+", help="NAME=MODEL (NAME=MODEL@scratch); or a MODEL")
+    parser.add_argument("what", choices=("table", "trainer"))
+    parser.add_argument("models", nargs="+", help="NAME=MODEL or NAME=MODEL@scratch")
     parser.add_argument("--data", type=Path, required=True, help="folder with the tasks")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--precision", default="bf16")
-    parser.add_argument("--flags", default="", help="more settings, with their values, for amber")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--flags", default="", help="more settings of amber, with their values")
     args = parser.parse_args()
-    args.model = args.models[0]
-    make_table(args) if args.what == "table" else compare(args)
+    models = dict(part.split("=", 1) for part in args.models)
+    make_table(args, models) if args.what == "table" else run_trainer(args, models)
+    print(show(args.out, list(models)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Fine-tuning as a user of `transformers` writes it: the reference for `amber finetune`.
 
 The network, the tokenizer's call, the alignment of tags and answers, the loop (`Trainer`) and the
-scores are those of transformers, seqeval, scikit-learn and scipy. From amber come the examples (so
-that both train on the same ones) and nothing else. Prints one JSON object.
+scores are those of transformers, seqeval, scikit-learn and scipy. From amber come the examples, so
+that both train on the same ones, and SQuAD's rule of equal answers, which its tests compare with
+the official script. Prints one JSON object.
 
     python bench/trainer.py MODEL --task sst2 --data DIR [--seed 0] [--limit-train N] ...
 """
@@ -35,7 +36,6 @@ from transformers import (
     DataCollatorWithPadding,
     Trainer,
     TrainingArguments,
-    default_data_collator,
 )
 
 from amber.downstream.config import FinetuneConfig
@@ -44,8 +44,15 @@ from amber.downstream.material import Material, read_material
 from amber.tasks.answers import squad_exact_match, squad_f1
 from amber.tasks.config import OwnData
 
-QUESTION_OVERLAP = 128
+QUESTION_STEP = 128
 MAX_ANSWER = 30
+SAMPLING = "group_by_length"
+"""Batches of similar lengths, as amber's; Trainer's default is random."""
+DROPOUTS = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"),
+    *("embedding_dropout", "mlp_dropout", "attention_dropout"),
+)
+"""Set to 0.1, as amber does."""
 Rows = list[dict[str, Any]]
 Score = Callable[[Any], dict[str, float]]
 
@@ -69,12 +76,14 @@ def tag_rows(material: Material, tokenizer: Any, examples: Any, length: int) -> 
     for example in examples:
         words = [example.text[start:end] for start, end in example.spans]
         found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=length)
-        labels, before = [], None
-        for word in found.word_ids():
-            is_first = word is not None and word != before
-            labels.append(names[example.tags[word]] if is_first else -100)
-            before = word
-        rows.append({**found, "labels": labels})
+        of_words = found.word_ids()
+        firsts = {
+            of_words.index(word): word for word in dict.fromkeys(of_words) if word is not None
+        }
+        labels = [-100] * len(of_words)
+        for place, word in firsts.items():
+            labels[place] = names[example.tags[word]]
+        rows.append({**found, "labels": labels, "words": firsts})
     return rows
 
 
@@ -82,13 +91,13 @@ def question_rows(tokenizer: Any, examples: Any, length: int) -> tuple[Rows, lis
     """Encode questions and windows of their contexts; also say which part each window is."""
     rows, parts = [], []
     for number, example in enumerate(examples):
+        asked = len(tokenizer(example.question, add_special_tokens=False)["input_ids"])
         found = tokenizer(
             example.question,
             example.context,
             truncation="only_second",
             max_length=length,
-            stride=QUESTION_OVERLAP,
-            padding="max_length",
+            stride=length - 3 - asked - QUESTION_STEP,
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
@@ -146,15 +155,16 @@ def text_score(material: Material, examples: Any) -> Score:
     return score
 
 
-def tag_score(material: Material, rows: Rows) -> Score:
-    """Score tags by entities, as seqeval counts them; words that were cut off count as O."""
+def tag_score(material: Material, rows: Rows, examples: Any) -> Score:
+    """Score tags by entities, as seqeval counts them; words without a tag are O."""
 
     def score(logits: Any) -> dict[str, float]:
-        golds, tags = [], []
-        for row, scores in zip(rows, logits, strict=True):
-            kept = [i for i, label in enumerate(row["labels"]) if label != -100]
-            golds.append([material.labels[row["labels"][i]] for i in kept])
-            tags.append([material.labels[scores[i].argmax()] for i in kept])
+        golds, tags = [list(example.tags) for example in examples], []
+        for row, gold, scores in zip(rows, golds, logits, strict=True):
+            found = ["O"] * len(gold)
+            for place, word in row["words"].items():
+                found[word] = material.labels[scores[place].argmax()]
+            tags.append(found)
         return {"entity_f1": float(entity_f1(golds, tags))}
 
     return score
@@ -178,7 +188,7 @@ def optimizer_of(
         groups[depth].append(weight)
     rates = {depth: learning_rate * decay ** (num_layers + 1 - depth) for depth in groups}
     listed = [{"params": weights, "lr": rates[depth]} for depth, weights in groups.items()]
-    return AdamW(listed, eps=1e-6, weight_decay=0.0)
+    return AdamW(listed, eps=1e-6, weight_decay=0.0, fused=True)
 
 
 def main() -> None:
@@ -194,6 +204,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", choices=("bf16", "float32"), default="bf16")
+    parser.add_argument("--sampling", choices=("group_by_length", "random"), default=SAMPLING)
     parser.add_argument("--learning-rate", type=float, required=True)
     parser.add_argument("--layer-decay", type=float, required=True)
     parser.add_argument("--epochs", type=int, required=True)
@@ -219,22 +230,29 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(
         args.model, **({"add_prefix_space": True} if is_tagging else {})
     )
-    config = AutoConfig.from_pretrained(args.model)
     num_labels = 1 if kind == "regression" else len(material.labels)
+    config = AutoConfig.from_pretrained(args.model, num_labels=num_labels)
+    for name in DROPOUTS:
+        if hasattr(config, name):
+            setattr(config, name, 0.1)
     if kind == "qa":
-        model = AutoModelForQuestionAnswering.from_pretrained(args.model)
+        config.num_labels = 2
+        model = AutoModelForQuestionAnswering.from_pretrained(args.model, config=config)
         rows, _ = question_rows(tokenizer, train, args.length)
         scored, parts = question_rows(tokenizer, examples, args.length)
-        collator: Any = default_data_collator
+        collator: Any = DataCollatorWithPadding(tokenizer)
     elif is_tagging:
-        model = AutoModelForTokenClassification.from_pretrained(args.model, num_labels=num_labels)
+        model = AutoModelForTokenClassification.from_pretrained(
+            args.model, config=config, ignore_mismatched_sizes=True
+        )
         rows = tag_rows(material, tokenizer, train, args.length)
         scored, parts = tag_rows(material, tokenizer, examples, args.length), []
         collator = DataCollatorForTokenClassification(tokenizer)
     else:
-        problem = "regression" if kind == "regression" else "single_label_classification"
+        is_number = kind == "regression"
+        config.problem_type = "regression" if is_number else "single_label_classification"
         model = AutoModelForSequenceClassification.from_pretrained(
-            args.model, num_labels=num_labels, problem_type=problem
+            args.model, config=config, ignore_mismatched_sizes=True
         )
         rows = text_rows(material, tokenizer, train, args.length)
         scored, parts = text_rows(material, tokenizer, examples, args.length), []
@@ -258,6 +276,7 @@ def main() -> None:
                 num_train_epochs=args.epochs,
                 seed=args.seed,
                 bf16=args.precision == "bf16",
+                train_sampling_strategy=args.sampling,
                 use_cpu=True,
                 save_strategy="no",
                 logging_strategy="no",
@@ -281,7 +300,7 @@ def main() -> None:
             "exact_match": float(np.mean([squad_exact_match(gold, one) for gold, one in pairs])),
         }
     elif is_tagging:
-        scores = tag_score(material, scored)(logits)
+        scores = tag_score(material, scored, examples)(logits)
     else:
         scores = text_score(material, examples)(logits)
     print(json.dumps({"scores": scores, "seconds": seconds, "num_sequences": len(rows)}))
