@@ -9,9 +9,11 @@ the official script. Prints one JSON object.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -287,10 +289,12 @@ def main() -> None:
             data_collator=collator,
             optimizers=(optimizer, schedule),
         )
-        start = time.perf_counter()
-        trainer.train()
-        seconds = time.perf_counter() - start
-        logits = trainer.predict(scored).predictions
+        with contextlib.redirect_stdout(sys.stderr):  # Trainer prints its summary
+            start = time.perf_counter()
+            trainer.train()
+            seconds = time.perf_counter() - start
+            trainer.args.train_sampling_strategy = "random"  # or predictions come by length, too
+            logits = trainer.predict(scored).predictions
     if kind == "qa":
         said = best_answers(*logits, parts, examples)
         golds = [[answer.text for answer in example.answers] for example in examples]

@@ -14,11 +14,18 @@ import torch
 from toy_tasks import LEARNING, RECIPE, toy_config, write_model, write_texts
 
 import amber.downstream.seed as seed_module
+from amber.downstream.encoded import encode_examples, fingerprint_of
 from amber.downstream.finetune import finetune
+from amber.downstream.prediction import with_threshold
 from amber.downstream.results import find_model, read_run
+from amber.downstream.scoring import choose_threshold
 from amber.errors import RunError, UserError
 from amber.model.task_folder import load_task_model, task_details
+from amber.tasks.decoding import AnswerSpan
+from amber.tasks.example import Answer, QAExample
+from amber.tasks.named import find_task
 from amber.tasks.own import OwnData
+from amber.tokens.tokenizer import load_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +285,63 @@ def test_too_long_texts_are_cut_and_counted(folder: Path, model: Path):
     assert result.truncated_share["dev"] == sum(n > 4 for n in lengths) / 20
     with pytest.raises(UserError, match="recipe.length is 65, and the model reads 64 tokens"):
         finetune(toy_config(folder, model, recipe=replace(RECIPE, length=65), out=folder / "b"))
+
+
+def test_a_training_whose_only_step_has_the_rate_zero_is_refused(folder: Path, model: Path):
+    recipe = replace(RECIPE, epochs=1, batch_size=48)
+    with pytest.raises(UserError, match="has one step, 48 sequences once"):
+        finetune(toy_config(folder, model, recipe=recipe))
+    recipe = replace(recipe, warmup_fraction=0.0)
+    assert finetune(toy_config(folder, model, recipe=recipe)).is_done
+
+
+def test_numbers_that_are_all_the_same_are_refused(folder: Path, model: Path):
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text("text\tlabel\ngood\t2\nbad\t2\n")
+    with pytest.raises(UserError, match="every example to train on has the number 2.0"):
+        finetune(toy_config(folder, model, own=OwnData(kind="regression")))
+
+
+def test_another_place_of_the_same_answer_is_other_data(tmp_path: Path):
+    from_folder = write_model(tmp_path / "tiny")
+    tokenizer = load_tokenizer(from_folder)
+    digests = [
+        fingerprint_of(
+            encode_examples(
+                "qa",
+                [
+                    QAExample(
+                        id="0",
+                        question="who",
+                        context="anna one anna",
+                        answers=(Answer(text="anna", start=start),),
+                    )
+                ],
+                tokenizer,
+                labels=(),
+                length=32,
+                stride=8,
+                max_question=8,
+            )
+        )
+        for start in (0, 9)
+    ]
+    assert digests[0] != digests[1]
+
+
+@pytest.mark.parametrize(("is_test", "threshold"), [(False, None), (True, 0.0)])
+def test_no_threshold_is_chosen_by_test_examples(is_test: bool, threshold: float | None):
+    spans = tuple(
+        AnswerSpan(text="anna", start=0, score=1.0, no_answer_score=1.0 + ahead)
+        for ahead in (0.5, 1.5)
+    )
+    found, chosen = choose_threshold(
+        find_task("squad2"), [("anna",), ()], with_threshold(spans, None), is_test=is_test
+    )
+    if threshold is None:
+        assert chosen is not None
+        assert 0.5 <= chosen < 1.5
+        assert found.values == ("anna", "")
+    else:
+        assert chosen == threshold
+        assert found.values == ("", "")

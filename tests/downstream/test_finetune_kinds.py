@@ -84,7 +84,7 @@ def test_answers_are_learned(head: str, tmp_path: Path, model: Path):
 def test_a_question_without_answer_takes_a_threshold(head: str, tmp_path: Path, model: Path):
     write_lines(tmp_path / "train.jsonl", questions(count=8, unanswerable=True))
     write_lines(tmp_path / "dev.jsonl", questions(count=8, seed=1, unanswerable=True))
-    recipe = replace(PLAIN, max_question=8, epochs=1)
+    recipe = replace(PLAIN, max_question=8, epochs=2)
     config = toy_config(tmp_path, model, own=OwnData(kind="qa"), head=head, recipe=recipe)
     result = finetune(config)
     assert isinstance(result.runs[0].threshold, float)

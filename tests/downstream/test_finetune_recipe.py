@@ -89,6 +89,12 @@ def test_lengths_and_strides_follow_the_kind_and_the_model():
         ({"both_orders": False}, {}, "recipe.both_orders has no effect on a task without"),
         ({"head_dropout": 0.0}, {"kind": "qa", "shape": replace(SMALL, body="bert")}, "head_drop"),
         ({"head_dropout": 0.2}, {"kind": "tagging", "head": "official"}, "no effect on this head"),
+        (
+            {"layer_decay": 1.0, "layer_decay_rule": "official"},
+            {},
+            "layer_decay_rule has no effect",
+        ),
+        ({"layer_decay_rule": "official"}, {"shape": shape(6, 192)}, "layer_decay_rule has no"),
         ({"pooling": "mean"}, {"shape": replace(SMALL, body="bert")}, "recipe.pooling has no"),
         ({"pooling": "cls"}, {"kind": "qa", "shape": replace(SMALL, body="modern")}, "pooling has"),
     ],
@@ -127,7 +133,6 @@ def test_settings_that_do_not_fit_together_are_refused(changes, message):
         ({"layer_decay": 1.5}, "recipe.layer_decay must be at most 1"),
         ({"hidden_dropout": 1.0}, r"recipe.hidden_dropout must be in \[0, 1\)"),
         ({"batch_size": 0}, "recipe.batch_size must be above 0"),
-        ({"layer_decay": 1.0, "layer_decay_rule": "official"}, "layer_decay_rule has no effect"),
     ],
 )
 def test_impossible_values_are_refused(changes, message):

@@ -14,7 +14,7 @@ from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
 from amber.tasks.config import DataColumns, OwnData
 
-SHORT = replace(RECIPE, epochs=1)
+SHORT = replace(RECIPE, epochs=2)
 
 
 @pytest.fixture(scope="module")

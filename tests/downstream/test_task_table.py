@@ -40,7 +40,7 @@ def glue(tmp_path: Path) -> Path:
 
 
 def group_config(glue: Path, model: Path, **changes) -> FinetuneConfig:
-    settings = {"task": "glue", "recipe": replace(RECIPE, epochs=1), "out": glue.parent / "out"}
+    settings = {"task": "glue", "recipe": replace(RECIPE, epochs=2), "out": glue.parent / "out"}
     return toy_config(glue, model, **settings | changes)
 
 
@@ -76,6 +76,21 @@ def test_what_is_there_is_run_and_what_is_not_is_named(glue: Path, model: Path):
     again = finetune_tasks(group_config(glue, model))
     assert [result.num_reused for result in again.results] == [1, 1]
     assert again.rows == table.rows
+
+
+def test_settings_without_effect_on_a_task_are_left_out_there(glue: Path, model: Path):
+    folder = glue / "MRPC"
+    folder.mkdir()
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    rows = [f"{i % 2}\t1\t2\tone {word}\ttwo" for i, word in enumerate(["bad", "good"] * 5)]
+    for split in ("train", "dev"):
+        (folder / f"{split}.tsv").write_text("\n".join([header, *rows]) + "\n")
+    recipe = replace(RECIPE, epochs=2, both_orders=False)
+    table = finetune_tasks(group_config(glue, model, recipe=recipe, limit_train=9))
+    num_trained = {result.task: result.num_sequences for result in table.results}
+    assert num_trained == {"cola": 8, "mrpc": 9, "wnli": 8}  # CoLA and WNLI have eight
+    with pytest.raises(UserError, match="recipe.stride has no effect on any task of glue"):
+        finetune_tasks(group_config(glue, model, recipe=replace(recipe, stride=8)))
 
 
 def test_the_average_is_that_of_the_paper():

@@ -137,6 +137,21 @@ def test_a_fully_padded_row_gives_finite_outputs_and_gradients(
     assert all(w.grad.isfinite().all() for w in encoder.parameters())
 
 
+@pytest.mark.parametrize("config", [BERT, MODERN])
+def test_reading_the_first_tokens_only_changes_neither_them_nor_the_gradients(
+    config: EncoderConfig,
+):
+    encoder, inputs = random_encoder(config).double(), batch(config, length=16)
+    gradients = []
+    for num_read in (None, 2):
+        encoder.zero_grad()
+        hidden = encoder(*inputs, num_read=num_read)
+        assert hidden.shape[1] == (num_read or inputs[0].shape[1])
+        hidden[:, :2].sin().sum().backward()
+        gradients.append([p.grad.clone() for p in encoder.parameters()])
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
 def test_no_segments_means_segment_zero():
     encoder = random_encoder(BERT)
     ids, mask, types = batch(BERT)

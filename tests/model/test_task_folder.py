@@ -324,7 +324,7 @@ def test_dropout_and_seed_are_the_callers(tmp_path: Path):
     )
     layer = one.encoder.layers[0]
     assert isinstance(layer, Layer)
-    assert layer.hidden_dropout == one.encoder.embeddings.dropout.p == 0.3
+    assert layer.hidden_dropout == one.encoder.embeddings.dropout.share == 0.3
     assert layer.attention_dropout == 0.2
     assert isinstance(one.head, TaskHead)
     assert one.head.dropout.p == 0.4

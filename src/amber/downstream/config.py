@@ -117,10 +117,6 @@ class RecipeConfig:
                 f"recipe.micro_size {self.micro_size} has no effect with recipe.batch_size "
                 f"{self.batch_size}: lower it"
             )
-        if self.layer_decay == 1 and self.layer_decay_rule != "paper":
-            raise UserError(
-                "recipe.layer_decay_rule has no effect while recipe.layer_decay is 1: leave it out"
-            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -236,9 +232,12 @@ class FinetuneConfig:
         is_own, is_hub = self.task == "own", str(self.task).startswith("hub:")
         given = [f.name for f in fields(self.own) if getattr(self.own, f.name) != _default(f)]
         files = ("train", "dev", "test", "folder")
-        idle = [name for name in given if not (is_own or (is_hub and name not in files))]
+        unread = (*files, "dev_fraction", "header", "encoding")  # by a data set of the hub
+        idle = [name for name in given if not (is_own or (is_hub and name not in unread))]
         if idle:
-            raise UserError(f"own.{idle[0]} has no effect with task {self.task}: leave it out")
+            is_share = is_hub and idle[0] == "dev_fraction"
+            other = "give --dev-fraction" if is_share else "leave it out"
+            raise UserError(f"own.{idle[0]} has no effect with task {self.task}: {other}")
         if is_hub and self.data:
             raise UserError(f"data has no effect with task {self.task}: leave it out")
         if "epochs" in given and self.recipe.epochs is not None:
@@ -261,4 +260,4 @@ def _default(part: Any) -> Any:
 
 RESUMABLE: Final = frozenset({"out", "seeds", "seed", "jobs", "threads", "device", "data", "model"})
 """Settings that may change when a command is given again: finished seeds are kept. The model and
-the data are known by their fingerprints, not by their paths."""
+the data are known by their fingerprints, not by their paths, the device by what auto came to."""

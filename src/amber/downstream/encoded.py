@@ -193,10 +193,10 @@ def gold_of(example: Example) -> Any:
 
 
 def fingerprint_of(encoded: EncodedExamples) -> str:
-    """Return a digest of what is read and of the truth."""
+    """Return a digest of what is read, what is learned, and of the truth."""
     digest = hashlib.blake2b(digest_size=16)
-    sequences = encoded.sequences
-    for array in (sequences.input_ids, sequences.token_type_ids, sequences.starts):
+    read = encoded.sequences
+    for array in (read.input_ids, read.token_type_ids, read.starts, read.labels):
         digest.update(np.ascontiguousarray(array).tobytes())
     digest.update(repr([gold_of(example) for example in encoded.examples]).encode("utf-8"))
     digest.update(repr(encoded.labels).encode("utf-8"))

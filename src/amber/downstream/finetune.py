@@ -170,11 +170,11 @@ class Tracker:
         chosen = best_point(points, metric=metric) if points and (is_done or not is_sweep) else None
         runs = chosen.runs if chosen else ()
         median = median_run(runs, split=split, metric=metric) if is_done else None
+        point = plan.points.index(chosen.changes) if chosen else 0
         return replace(
-            plan.outline,
+            plan.outlines[point],
             is_done=is_done,
             signal_number=signal_number,
-            recipe=plan.recipe_of(chosen.changes if chosen else plan.points[0]),
             runs=runs,
             spreads=spreads_of(runs),
             median_seed=median.seed if median else None,

@@ -30,10 +30,10 @@ def to_device(batch: TaskBatch, device: torch.device) -> TaskBatch:
     )
 
 
-def encode_batch(model: TaskModel, batch: TaskBatch, process: Process) -> Float[Tensor, "B T D"]:
-    """Run the encoder; the result is float32."""
+def encode_batch(model: TaskModel, batch: TaskBatch, process: Process) -> Float[Tensor, "B N D"]:
+    """Run the encoder for what the head reads; the result is float32."""
     with process.autocast():
-        hidden = model.encoder(batch.input_ids, batch.attention_mask, batch.token_type_ids)
+        hidden = model.encode(batch.input_ids, batch.attention_mask, batch.token_type_ids)
     return hidden.float()
 
 

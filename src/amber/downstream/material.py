@@ -76,6 +76,11 @@ def read_material(config: FinetuneConfig) -> Material:
         train = tuple(train[index] for index in chosen)
         golds["train"] = [golds["train"][index] for index in chosen]
         notes.append(f"trained on {len(train):,} examples, drawn from {len(splits['train']):,}")
+    if task.kind == "regression" and len(set(golds["train"])) < 2:
+        raise UserError(
+            f"{where['train']}: every example to train on has the number {golds['train'][0]}: "
+            "there is nothing to learn"
+        )
     return Material(
         task=task,
         labels=data.labels,

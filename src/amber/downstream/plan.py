@@ -9,11 +9,12 @@ import torch
 from tokenizers import Tokenizer
 
 from amber.config import to_dict
-from amber.downstream.config import FinetuneConfig, Pooling, RecipeConfig
+from amber.downstream.config import FinetuneConfig
 from amber.downstream.encoded import EncodedExamples, encode_examples, with_both_orders
 from amber.downstream.material import Material, read_material
 from amber.downstream.parallel import memory_needed, num_cores
-from amber.downstream.recipe import Recipe, fill_recipe
+from amber.downstream.points import model_folder, read_points, read_shape
+from amber.downstream.recipe import Recipe
 from amber.downstream.record import (
     OWN_FILES,
     data_fingerprint,
@@ -25,19 +26,16 @@ from amber.downstream.record import (
 from amber.downstream.results import (
     FinetuneResult,
     SeedRun,
-    find_model,
 )
 from amber.downstream.scoring import baselines_of
 from amber.downstream.seed import Assignment, Encoding, Workload
-from amber.downstream.sweep import read_sweep
+from amber.downstream.training import num_steps
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
-from amber.model.files import fitting_tokenizer, read_settings
-from amber.model.hugging_face import from_settings
+from amber.model.files import fitting_tokenizer
 from amber.model.task_folder import OpenedModel, open_for_task
 from amber.model.task_shape import HeadStyle
 from amber.run.device import Process
-from amber.run.folders import locate
 from amber.tasks.own import OwnData
 from amber.tokens.tokenizer import special_ids
 
@@ -58,30 +56,10 @@ class Plan:
     finished: Mapping[int, SeedRun]
     """Runs that were there before, by the number of their assignment."""
 
-    outline: FinetuneResult
-    """The result without its runs."""
+    outlines: tuple[FinetuneResult, ...]
+    """The result of each combination without its runs."""
 
     bytes_per_run: float
-
-    def recipe_of(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the whole recipe of a combination, without what this kind of task lacks."""
-        point = self.points.index(changes)
-        return next(recipe_values(a.recipe) for a in self.assignments if a.point == point)
-
-
-def model_folder(config: FinetuneConfig) -> Path:
-    """Find the model that was asked for: in a run, in results of fine-tuning, or a model folder."""
-    return locate(find_model(config.model))[0]
-
-
-def read_shape(folder: Path) -> EncoderConfig:
-    """Read the shape of a model from its config.json."""
-    return from_settings(read_settings(folder), where=f"{folder / 'config.json'}")
-
-
-def pooling_of(folder: Path) -> Pooling:
-    """Read how a ModernBERT-type model makes one vector of a text."""
-    return read_settings(folder).get("classifier_pooling", "cls")
 
 
 def make_plan(config: FinetuneConfig, process: Process) -> Plan:
@@ -94,15 +72,13 @@ def make_plan(config: FinetuneConfig, process: Process) -> Plan:
     folder = model_folder(config)
     shape, material = read_shape(folder), read_material(config)
     tokenizer = fitting_tokenizer(folder, shape)
-    points = list[tuple[dict[str, Any], RecipeConfig]]([({}, config.recipe)])
-    if config.sweep is not None:
-        points = read_sweep(config.sweep, config.recipe)
-    recipes = [
-        fill(recipe, config, material, shape, pooling=pooling_of(folder)) for _, recipe in points
-    ]
+    points = read_points(config, material, folder)
+    recipes = [recipe for _, recipe in points]
     opened = open_network(folder, config, material)
     keys = list(dict.fromkeys(encoding_key(recipe) for recipe in recipes))
     encoded = [encode(material, tokenizer, recipe_with(recipes, key)) for key in keys]
+    for recipe in recipes:
+        check_length(encoded[keys.index(encoding_key(recipe))]["train"], recipe)
     data = [data_fingerprint(each) for each in encoded]
     common = run_settings(config, process, folder)
     work = Workload(
@@ -143,42 +119,20 @@ def make_plan(config: FinetuneConfig, process: Process) -> Plan:
         points=tuple(changes for changes, _ in points),
         assignments=assignments,
         finished=finished,
-        outline=outline(config, process, material, encoded[0], opened, recipes[0], folder),
+        outlines=tuple(
+            outline(
+                config,
+                process,
+                material,
+                encoded[keys.index(encoding_key(recipe))],
+                opened,
+                recipe,
+                folder,
+            )
+            for recipe in recipes
+        ),
         bytes_per_run=max(bytes_needed(shape, each["train"], recipes) for each in encoded),
     )
-
-
-def fill(
-    recipe: RecipeConfig,
-    config: FinetuneConfig,
-    material: Material,
-    shape: EncoderConfig,
-    *,
-    pooling: Pooling,
-) -> Recipe:
-    """Fill in a recipe for this task and this model.
-
-    Raises:
-        UserError: settings without effect.
-    """
-    task = material.task
-    filled = fill_recipe(
-        recipe,
-        kind=task.kind,
-        epochs=task.epochs,
-        shape=shape,
-        head=config.head,
-        is_unordered=task.is_unordered,
-        pooling=pooling,
-    )
-    if config.patience and config.patience >= filled.epochs:
-        raise UserError(
-            f"patience {config.patience} has no effect in {filled.epochs} epochs: lower it or "
-            "leave it out"
-        )
-    if config.keep == "best" and filled.epochs == 1:
-        raise UserError("keep best has no effect in one epoch: leave it out")
-    return filled
 
 
 def open_network(folder: Path, config: FinetuneConfig, material: Material) -> OpenedModel:
@@ -191,6 +145,19 @@ def open_network(folder: Path, config: FinetuneConfig, material: Material) -> Op
         seed=config.seed,
         is_pretrained=not config.from_scratch,
     )
+
+
+def check_length(train: EncodedExamples, recipe: Recipe) -> None:
+    """Refuse a training that would change nothing: the rate of the first step is 0.
+
+    Raises:
+        UserError: it is the only step.
+    """
+    if num_steps(len(train.sequences), recipe) == 1 and recipe.warmup_fraction > 0:
+        raise UserError(
+            f"the training has one step, {len(train.sequences)} sequences once, and the warm-up "
+            "begins at the rate 0: raise recipe.epochs, or lower recipe.batch_size"
+        )
 
 
 def encoding_key(recipe: Recipe) -> tuple[Any, ...]:

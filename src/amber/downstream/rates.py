@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from amber.downstream.config import FinetuneConfig
-from amber.downstream.plan import model_folder, read_shape
-from amber.downstream.recipe import SIZES, nearest_size
+from amber.downstream.points import model_folder, read_shape
+from amber.downstream.recipe import SIZES, check_decay, nearest_size
 from amber.optim.layer_rates import layer_names, layer_rates
 
 
@@ -44,6 +44,7 @@ def rates_of(config: FinetuneConfig) -> Rates:
     size, num_layers = nearest_size(shape), shape.num_hidden_layers
     rate = given.learning_rate or SIZES[size].learning_rate
     decay = given.layer_decay or SIZES[size].layer_decay
+    check_decay(decay, given.layer_decay_rule)
     shares = layer_rates(num_layers, decay, given.layer_decay_rule)
     return Rates(
         model=str(folder),

@@ -117,14 +117,13 @@ def fill_recipe(
     Raises:
         UserError: a setting without effect, or longer sequences than the model reads.
     """
-    has_dropout = has_head_dropout(kind, head, shape.body)
-    is_pooled = kind in TEXT_KINDS and head == "hf" and shape.body == "modern"
-    refuse_idle_recipe(
-        given,
-        kind=kind,
-        has_dropout=has_dropout,
-        is_pooled=is_pooled,
-        is_unordered=is_unordered,
+    for name, why in idle_settings(
+        given, kind=kind, head=head, body=shape.body, is_unordered=is_unordered
+    ).items():
+        raise UserError(f"recipe.{name} has no effect {why}: leave it out")
+    has_dropout, is_pooled = (
+        has_head_dropout(kind, head, shape.body),
+        has_pooling(kind, head, shape.body),
     )
     size = nearest_size(shape)
     longest = shape.max_position_embeddings
@@ -140,13 +139,15 @@ def fill_recipe(
         stride = max(1, min(QUESTION_STRIDE, length - given.max_question - SHORTEST_SPECIAL))
     elif stride is None and has_windows:
         stride = max(1, length // 2)
+    layer_decay = given.layer_decay or SIZES[size].layer_decay
+    check_decay(layer_decay, given.layer_decay_rule)
     values = {part.name: getattr(given, part.name) for part in fields(given)}
     return Recipe(
         **values
         | {
             "size": size,
             "learning_rate": given.learning_rate or SIZES[size].learning_rate,
-            "layer_decay": given.layer_decay or SIZES[size].layer_decay,
+            "layer_decay": layer_decay,
             "epochs": given.epochs or epochs,
             "length": length,
             "stride": stride,
@@ -159,6 +160,19 @@ def fill_recipe(
     )
 
 
+def check_decay(decay: float, rule: str) -> None:
+    """Refuse a rule for a decay that there is none of.
+
+    Raises:
+        UserError: the rule is not the default.
+    """
+    if decay == 1 and rule != "paper":
+        raise UserError(
+            "recipe.layer_decay_rule has no effect while the layer decay is 1, as it is for models "
+            "near tiny: leave it out, or give recipe.layer_decay"
+        )
+
+
 def has_head_dropout(kind: Kind, head: Head, body: Body) -> bool:
     """Whether the head drops some of what its output layer reads."""
     if head == "official":
@@ -166,23 +180,31 @@ def has_head_dropout(kind: Kind, head: Head, body: Body) -> bool:
     return kind != "qa" or body == "modern"
 
 
-def refuse_idle_recipe(
-    given: RecipeConfig, *, kind: Kind, has_dropout: bool, is_pooled: bool, is_unordered: bool
-) -> None:
-    """Refuse settings of the recipe that change nothing for this task.
+def has_pooling(kind: Kind, head: Head, body: Body) -> bool:
+    """Whether the head can take the mean over the tokens."""
+    return kind in TEXT_KINDS and head == "hf" and body == "modern"
 
-    Raises:
-        UserError: with the first of them.
-    """
+
+def idle_settings(
+    given: RecipeConfig, *, kind: Kind, head: Head, body: Body, is_unordered: bool
+) -> dict[str, str]:
+    """Find the settings that were given and change nothing for this task, and say why."""
+    has_dropout = has_head_dropout(kind, head, body)
     rules = (
         (("max_question", "max_answer"), kind == "qa", f"for {kind}"),
         (("stride",), kind in ("tagging", "qa"), f"for {kind}, whose long texts are cut"),
         (("both_orders",), is_unordered, "on a task without pairs that mean the same turned round"),
-        (("pooling",), is_pooled, f"on this head for {kind}: ModernBERT's for texts alone has it"),
+        (
+            ("pooling",),
+            has_pooling(kind, head, body),
+            f"on this head for {kind}: ModernBERT's for texts alone has it",
+        ),
         (("head_dropout",), has_dropout, f"on this head for {kind}, which has no dropout"),
     )
     defaults = {part.name: part.default for part in fields(RecipeConfig)}
-    for names, is_used, why in rules:
-        for name in names:
-            if not is_used and getattr(given, name) != defaults[name]:
-                raise UserError(f"recipe.{name} has no effect {why}: leave it out")
+    return {
+        name: why
+        for names, is_used, why in rules
+        for name in names
+        if not is_used and getattr(given, name) != defaults[name]
+    }

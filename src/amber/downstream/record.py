@@ -57,7 +57,8 @@ def run_settings(config: FinetuneConfig, process: Process, folder: Path) -> dict
         kept["own"] = own
     is_bf16 = process.dtype == torch.bfloat16
     return kept | {
-        "precision": "bf16" if is_bf16 else "float32",  # what auto came to
+        "device": process.device.type,  # what auto came to, as the precision
+        "precision": "bf16" if is_bf16 else "float32",
         "model_fingerprint": model_fingerprint(folder),
         "amber": __version__,
     }

@@ -150,7 +150,8 @@ class Watch:
         )
         if scored.kind == "regression":
             found = replace(found, values=tuple(self.scale.restore(v) for v in found.values))
-        return choose_threshold(self.work.task, golds(scored), found)
+        is_test = self.work.scored_split == "test"
+        return choose_threshold(self.work.task, golds(scored), found, is_test=is_test)
 
     def finish(self) -> int:
         """Put the weights in that are kept; return the epoch that they are from."""

@@ -2,14 +2,16 @@
 
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Final
 
 from amber.downstream.config import FinetuneConfig
 from amber.downstream.finetune import Show, finetune
-from amber.downstream.material import read_task
+from amber.downstream.material import read_material, read_task
+from amber.downstream.points import model_folder, read_points, read_shape
+from amber.downstream.recipe import idle_settings
 from amber.downstream.results import FinetuneResult, to_json, write_whole
 from amber.downstream.scoring import Baseline, golds_of
 from amber.downstream.statistics import Spread
@@ -83,7 +85,8 @@ def finetune_tasks(
 ) -> TaskTable:
     """Fine-tune on each task of a group, into a folder of its own in `config.out`.
 
-    All files are read and checked before anything is trained.
+    All files are read and checked before anything is trained. Settings without effect on a task
+    are left out there, and a task with fewer examples than `limit_train` takes all.
 
     Args:
         config: its task is a group.
@@ -109,13 +112,14 @@ def finetune_tasks(
             skipped[name] = reason
             on_skip(name, reason)
         else:
-            configs[name] = one
+            configs[name] = adapted(one)
     if not configs:
         raise UserError(
             f"{config.data[0]}: no folder of a task of {config.task} to train on: give the folder "
             f"that holds {', '.join(find_task(name).folders[0] for name in skipped)}, or some of "
             "them"
         )
+    refuse_idle(config, configs.values())
     results: list[FinetuneResult] = []
     for name, one in configs.items():
         results.append(finetune(one, show=show(name)))
@@ -155,6 +159,47 @@ def why_skipped(config: FinetuneConfig, data_dir: Path) -> str:
             return f"no {split} file in {folder}"
         golds_of(data.splits[split], where=data.files[split])
     return ""
+
+
+def adapted(config: FinetuneConfig) -> FinetuneConfig:
+    """Leave out of a group's settings what has no effect on one of its tasks, and check the rest.
+
+    Raises:
+        UserError: bad files, or settings that do not fit.
+    """
+    folder = model_folder(config)
+    task, data = read_task(config)
+    idle = idle_settings(
+        config.recipe,
+        kind=task.kind,
+        head=config.head,
+        body=read_shape(folder).body,
+        is_unordered=task.is_unordered,
+    )
+    defaults = {part.name: part.default for part in fields(config.recipe)}
+    has_fewer = config.limit_train >= len(data.splits["train"])
+    one = replace(
+        config,
+        recipe=replace(config.recipe, **{name: defaults[name] for name in idle}),
+        limit_train=0 if has_fewer else config.limit_train,
+    )
+    read_points(one, read_material(one), folder)
+    return one
+
+
+def refuse_idle(config: FinetuneConfig, configs: Iterable[FinetuneConfig]) -> None:
+    """Refuse settings that were left out everywhere.
+
+    Raises:
+        UserError: with the first of them.
+    """
+    for part in fields(config.recipe):
+        given = getattr(config.recipe, part.name)
+        if given != part.default and all(getattr(c.recipe, part.name) != given for c in configs):
+            raise UserError(
+                f"recipe.{part.name} has no effect on any task of {config.task} that is there: "
+                "leave it out"
+            )
 
 
 def row_of(result: FinetuneResult) -> TaskRow:

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from amber.model.dropout import dropout as drop
+
 Direction = Literal["both", "left", "right"]
 """Which side of itself a token may look at; itself it always may."""
 
@@ -15,21 +17,21 @@ SDPA_LENGTH = 512
 
 
 def attend(
-    query: Float[Tensor, "B H T S"],
+    query: Float[Tensor, "B H Q S"],
     key: Float[Tensor, "B H T S"],
     value: Float[Tensor, "B H T S"],
     attention_mask: Bool[Tensor, "B T"] | None,
     *,
     direction: Direction = "both",
     dropout: float = 0.0,
-) -> Float[Tensor, "B H T S"]:
+) -> Float[Tensor, "B H Q S"]:
     """Average the values, weighted by the softmax of the scaled products of queries and keys.
 
     The one place that chooses how: the backward pass of torch's fused attention is slow on a CPU
     in bfloat16, so short sequences take three plain steps there.
 
     Args:
-        query: queries per head.
+        query: queries per head; of all tokens when they look at one side only.
         key: keys per head.
         value: values per head.
         attention_mask: True for the tokens that may be looked at; None for all. A row without
@@ -38,7 +40,7 @@ def attend(
         dropout: share of the weights set to zero; the others are scaled up.
 
     Returns:
-        One vector per token and head.
+        One vector per query and head.
     """
     mask = None
     if attention_mask is not None:
@@ -46,7 +48,7 @@ def attend(
         mask = is_seen[:, None, None, :]  # (B, 1, 1, T)
     if direction != "both":
         mask = one_sided(query.shape[2], mask, direction=direction, device=query.device)
-    is_short = query.shape[2] < SDPA_LENGTH
+    is_short = key.shape[2] < SDPA_LENGTH
     if query.device.type == "cpu" and query.dtype == torch.bfloat16 and is_short:
         return attend_explicitly(query, key, value, mask, dropout=dropout)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
@@ -75,23 +77,23 @@ def one_sided(
 
 
 def attend_explicitly(
-    query: Float[Tensor, "B H T S"],
+    query: Float[Tensor, "B H Q S"],
     key: Float[Tensor, "B H T S"],
     value: Float[Tensor, "B H T S"],
-    mask: Bool[Tensor, "B1 1 Q T"] | None,
+    mask: Bool[Tensor, "B1 1 Q1 T"] | None,
     *,
     dropout: float = 0.0,
-) -> Float[Tensor, "B H T S"]:
+) -> Float[Tensor, "B H Q S"]:
     """Attend in three steps: product, softmax, product.
 
     The softmax sums in float32 inside, whatever it is given.
     """
-    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(2, 3)  # (B, H, T, T)
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(2, 3)  # (B, H, Q, T)
     if mask is not None:
         unseen = torch.zeros_like(mask, dtype=scores.dtype)
         unseen.masked_fill_(~mask, torch.finfo(scores.dtype).min)
         scores += unseen  # in place: no second pass over the largest tensor, here or backwards
-    weights = F.dropout(scores.softmax(dim=-1), dropout, training=dropout > 0)
+    weights = drop(scores.softmax(dim=-1), dropout, is_training=True)
     return weights @ value
 
 

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
+from amber.model.dropout import Dropout
 
 
 def layer_norm(config: EncoderConfig, size: int) -> nn.LayerNorm:
@@ -54,7 +55,7 @@ class Embeddings(nn.Module):
             self.position = nn.Embedding(config.max_position_embeddings, size)
             self.token_type = nn.Embedding(config.type_vocab_size, size)
         self.norm = layer_norm(config, size)
-        self.dropout = nn.Dropout(config.hidden_dropout)
+        self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
         self, input_ids: Int[Tensor, "B T"], token_type_ids: Int[Tensor, "B T"] | None = None

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from amber.model.attention import Direction, attend, rotary_table, rotate
 from amber.model.config import EncoderConfig
+from amber.model.dropout import dropout
 from amber.model.embeddings import Embeddings, layer_norm
 
 
@@ -43,37 +44,70 @@ class Layer(nn.Module):
         hidden_states: Float[Tensor, "B T D"],
         attention_mask: Bool[Tensor, "B T"] | None,
         rotary: tuple[Float[Tensor, "T S"], Float[Tensor, "T S"]] | None,
-    ) -> Float[Tensor, "B T D"]:
-        """Let every token look at the others, then transform each alone."""
-        x = hidden_states
+        *,
+        num_read: int | None = None,
+    ) -> Float[Tensor, "B N D"]:
+        """Let every token look at the others, then transform each alone.
+
+        Args:
+            hidden_states: one vector per token.
+            attention_mask: as in `Encoder.forward`.
+            rotary: the factors of `rotate`, in the modern body.
+            num_read: compute the result for this many tokens from the first only; None: for all.
+        """
+        x, read = hidden_states, hidden_states[:, :num_read]
         if self.is_modern:
             normed = x if self.attention_norm is None else self.attention_norm(x)
-            x = x + self.attention(normed, attention_mask, rotary)
-            return x + self.feed_forward(self.feed_forward_norm(x))
+            read = read + self.attention(normed, attention_mask, rotary, num_read)
+            return read + self.feed_forward(self.feed_forward_norm(read))
         assert self.attention_norm is not None
-        x = self.attention_norm(x + self.attention(x, attention_mask, rotary))
-        return self.feed_forward_norm(x + self.feed_forward(x))
+        read = self.attention_norm(read + self.attention(x, attention_mask, rotary, num_read))
+        return self.feed_forward_norm(read + self.feed_forward(read))
 
     def attention(
         self,
         x: Float[Tensor, "B T D"],
         attention_mask: Bool[Tensor, "B T"] | None,
         rotary: tuple[Float[Tensor, "T S"], Float[Tensor, "T S"]] | None,
-    ) -> Float[Tensor, "B T D"]:
+        num_read: int | None,
+    ) -> Float[Tensor, "B N D"]:
         """Self-attention with its output projection and dropout, without the residual."""
-        qkv = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, H, S)
-        qkv = qkv.permute(2, 0, 3, 1, 4)  # (3, B, H, T, S)
-        if rotary is None:
-            query, key, value = qkv.unbind()
+        if num_read is None:
+            qkv = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, H, S)
+            qkv = qkv.permute(2, 0, 3, 1, 4)  # (3, B, H, T, S)
+            if rotary is None:
+                query, key, value = qkv.unbind()
+            else:
+                query, key = rotate(qkv[:2], *rotary).unbind()
+                value = qkv[2]
         else:
-            query, key = rotate(qkv[:2], *rotary).unbind()
-            value = qkv[2]
-        dropout = self.attention_dropout if self.training else 0.0
+            query, key, value = self.first_queries(x, rotary, num_read)
+        share = self.attention_dropout if self.training else 0.0
         mixed = attend(
-            query, key, value, attention_mask, direction=self.direction, dropout=dropout
-        )  # (B, H, T, S)
+            query, key, value, attention_mask, direction=self.direction, dropout=share
+        )  # (B, H, N, S)
         output = self.attention_output(mixed.transpose(1, 2).flatten(2))
-        return F.dropout(output, self.hidden_dropout, self.training)
+        return dropout(output, self.hidden_dropout, is_training=self.training)
+
+    def first_queries(
+        self,
+        x: Float[Tensor, "B T D"],
+        rotary: tuple[Float[Tensor, "T S"], Float[Tensor, "T S"]] | None,
+        num_read: int,
+    ) -> list[Float[Tensor, "B H _ S"]]:
+        """Project queries of the first tokens, and keys and values of all."""
+        widths, bias = [x.shape[-1], 2 * x.shape[-1]], self.qkv.bias
+        query_weight, rest_weight = self.qkv.weight.split(widths)
+        query_bias, rest_bias = (None, None) if bias is None else bias.split(widths)
+        query = F.linear(x[:, :num_read], query_weight, query_bias)  # (B, N, D)
+        rest = F.linear(x, rest_weight, rest_bias)  # (B, T, 2 D)
+        parts = [query, *rest.chunk(2, dim=-1)]
+        parts = [part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts]
+        if rotary is not None:
+            cos, sin = rotary
+            parts[0] = rotate(parts[0], cos[:num_read], sin[:num_read])
+            parts[1] = rotate(parts[1], cos, sin)
+        return parts
 
     def feed_forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Two linear layers around GELU, gated in the modern body (Shazeer 2020)."""
@@ -82,7 +116,7 @@ class Layer(nn.Module):
             wide = F.gelu(F.linear(x, inner)) * F.linear(x, gate)
         else:
             wide = F.gelu(self.up(x))
-        return F.dropout(self.down(wide), self.hidden_dropout, self.training)
+        return dropout(self.down(wide), self.hidden_dropout, is_training=self.training)
 
 
 class Encoder(nn.Module):
@@ -123,16 +157,20 @@ class Encoder(nn.Module):
         input_ids: Int[Tensor, "B T"],
         attention_mask: Bool[Tensor, "B T"] | None = None,
         token_type_ids: Int[Tensor, "B T"] | None = None,
-    ) -> Float[Tensor, "B T D"]:
+        *,
+        num_read: int | None = None,
+    ) -> Float[Tensor, "B N D"]:
         """Encode a batch.
 
         Args:
             input_ids: rows of the token table.
             attention_mask: True for real tokens, False for padding; None when there is none.
             token_type_ids: segments; None means segment 0 (the modern body has none).
+            num_read: how many tokens, from the first, are read of the result: the last layer
+                computes no others. None: all.
 
         Returns:
-            One vector per token; those of padding mean nothing.
+            One vector per token that is read; those of padding mean nothing.
         """
         x = self.embeddings(input_ids, token_type_ids)  # (B, T, E)
         if self.embeddings_project is not None:
@@ -145,6 +183,7 @@ class Encoder(nn.Module):
                 theta=self.config.rope_theta,
                 device=x.device,
             )
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             x = layer(x, attention_mask, rotary)
+        x = self.layers[-1](x, attention_mask, rotary, num_read=num_read)
         return x if self.final_norm is None else self.final_norm(x)

@@ -41,9 +41,9 @@ class TaskHead(nn.Module):
         self.output = nn.Linear(size, shape.num_outputs)
 
     def forward(
-        self, hidden_states: Float[Tensor, "B T D"], attention_mask: Bool[Tensor, "B T"] | None
-    ) -> Float[Tensor, "B *T C"]:
-        """Score every text or every token."""
+        self, hidden_states: Float[Tensor, "B N D"], attention_mask: Bool[Tensor, "B T"] | None
+    ) -> Float[Tensor, "B *N C"]:
+        """Score every text or every token that is read."""
         x = hidden_states
         if self.shape.is_text and self.shape.pooling == "mean":
             x = mean_state(x, attention_mask)  # (B, D)
@@ -79,8 +79,8 @@ class OfficialHead(nn.Module):
         self.logits = nn.Linear(config.hidden_size, shape.num_outputs)
 
     def forward(
-        self, hidden_states: Float[Tensor, "B T D"], attention_mask: Bool[Tensor, "B T"] | None
-    ) -> Float[Tensor, "B *T C"]:
+        self, hidden_states: Float[Tensor, "B N D"], attention_mask: Bool[Tensor, "B T"] | None
+    ) -> Float[Tensor, "B *N C"]:
         """Score every text or every token; the mask is not needed."""
         return self.logits(self.dropout(hidden_states[:, 0]) if self.is_text else hidden_states)
 
@@ -105,7 +105,7 @@ class TaskModel(nn.Module):
         input_ids: Int[Tensor, "B T"],
         attention_mask: Bool[Tensor, "B T"] | None = None,
         token_type_ids: Int[Tensor, "B T"] | None = None,
-    ) -> Float[Tensor, "B *T C"]:
+    ) -> Float[Tensor, "B *N C"]:
         """Score a batch.
 
         Args:
@@ -117,7 +117,18 @@ class TaskModel(nn.Module):
             (B, C) for texts, C = 1 for regression; (B, T, C) for tags; (B, T, 2) for questions,
             start and end. Those of padding mean nothing.
         """
-        return self.head(self.encoder(input_ids, attention_mask, token_type_ids), attention_mask)
+        hidden = self.encode(input_ids, attention_mask, token_type_ids)
+        return self.head(hidden, attention_mask)
+
+    def encode(
+        self,
+        input_ids: Int[Tensor, "B T"],
+        attention_mask: Bool[Tensor, "B T"] | None = None,
+        token_type_ids: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B N D"]:
+        """Compute what the head reads: the vectors of all tokens, or that of [CLS] alone."""
+        num_read = 1 if self.shape.is_text and self.shape.pooling == "cls" else None
+        return self.encoder(input_ids, attention_mask, token_type_ids, num_read=num_read)
 
 
 def new_head(config: EncoderConfig, shape: TaskShape) -> TaskHead | OfficialHead | JointAnswerHead:
