@@ -1,6 +1,5 @@
 """A user's own data: how its files and columns become a task."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from amber.errors import UserError
 from amber.tasks.columns import read_columns
 from amber.tasks.config import OwnData
-from amber.tasks.example import Example, Kind, QAExample, TaggedExample, TextExample
+from amber.tasks.example import Kind, place_of
 from amber.tasks.labels import finish_task
 from amber.tasks.mentions import table_mentions
 from amber.tasks.squad import check_questions, read_squad, table_questions
@@ -147,7 +146,7 @@ def own_rows(table: Table, own: OwnData, task: Task, *, split: str) -> ReadFile:
 
 def _divide(file: ReadFile, fraction: float) -> tuple[ReadFile, ReadFile]:
     """Cut a file in two by the hash of each text or context."""
-    in_dev = [_share(example) < fraction for example in file.examples]
+    in_dev = [place_of(example) < fraction for example in file.examples]
     parts = []
     for side in (False, True):
         chosen = [index for index, value in enumerate(in_dev) if value == side]
@@ -170,14 +169,3 @@ def _divide(file: ReadFile, fraction: float) -> tuple[ReadFile, ReadFile]:
 
 def _side(is_dev: bool) -> str:
     return "dev, taken from it" if is_dev else "train"
-
-
-def _share(example: Example) -> float:
-    """A number in [0, 1) that depends on the text alone."""
-    if isinstance(example, TextExample):
-        key = f"{example.text}\n{example.pair or ''}"
-    else:
-        key = example.text if isinstance(example, TaggedExample) else example.context
-    assert isinstance(example, TextExample | TaggedExample | QAExample)
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
