@@ -79,12 +79,8 @@ def _paths(own: OwnData) -> dict[str, Path]:
     if not own.folder.is_dir():
         raise UserError(f"{own.folder}: no such folder: give the folder with the files")
     paths = {}
-    for split, stems in STEMS.items():
-        found = [
-            path
-            for path in sorted(own.folder.iterdir())
-            if path.is_file() and path.name.split(".")[0].casefold() in stems
-        ]
+    for split in STEMS:
+        found = files_called(own.folder, split)
         if len(found) > 1:
             raise UserError(
                 f"{own.folder}: {', '.join(path.name for path in found)} could all be the {split} "
@@ -98,6 +94,16 @@ def _paths(own: OwnData) -> dict[str, Path]:
             "files, or name them one by one"
         )
     return paths
+
+
+def files_called(folder: Path, split: str) -> list[Path]:
+    """List the files of a folder whose names say that they are this split."""
+    stems = STEMS.get(split, (split,))
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name.split(".")[0].casefold() in stems
+    ]
 
 
 def read_own(path: Path, own: OwnData, task: Task, *, split: str) -> ReadFile:
