@@ -2,7 +2,7 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from amber.errors import UserError
-from amber.tasks.encoding import encode_texts, pair_lengths, truncated_share
+from amber.tasks.encoding import encode_texts, pair_lengths
 from amber.tasks.example import TextExample
 from amber.tokens.tokenizer import add_template, wordpiece
 from amber.tokens.vocabulary import SPECIAL_TOKENS
@@ -87,12 +87,6 @@ def test_pairs_equal_those_of_transformers_where_the_rules_agree(first, second):
         found = encode_texts([example], tokenizer, max_length=max_length)[0]
         assert found.input_ids.tolist() == expected["input_ids"]
         assert found.token_type_ids.tolist() == expected["token_type_ids"]
-
-
-def test_the_share_of_truncated_examples():
-    examples = [TextExample(id=str(n), text=text(n)) for n in (1, 2, 3, 4)]
-    assert truncated_share(encode_texts(examples, tiny(), max_length=5)) == 0.25
-    assert truncated_share([]) == 0.0
 
 
 def test_an_empty_text_is_two_special_tokens():

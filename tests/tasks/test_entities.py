@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from amber.tasks.entities import Entity, count_entities, entities, entities_in_text, total
+from amber.tasks.entities import count_entities, entities, total
 
 
 def names(tags):
@@ -50,15 +50,6 @@ def test_scores_equal_those_of_seqeval():
     assert found.precision == pytest.approx(seqeval.precision_score(gold, guess), abs=1e-12)
     assert found.recall == pytest.approx(seqeval.recall_score(gold, guess), abs=1e-12)
     assert found.f1 == pytest.approx(seqeval.f1_score(gold, guess), abs=1e-12)
-
-
-def test_places_are_characters_of_the_original_text():
-    text = "\u53f6\u8001\u6842 2012\u5e74 iPhone"
-    spans = [(i, i + 1) for i, c in enumerate(text) if c != " "]
-    tags = ["B-name", "I-name", "I-name", *"OOOOO", "B-thing", *["I-thing"] * 5]
-    found = entities_in_text(spans, tags)
-    assert found[0] == Entity(type="name", start=0, stop=3)
-    assert text[found[1].start : found[1].stop] == "iPhone"
 
 
 def test_another_number_of_tags_than_words_is_refused():

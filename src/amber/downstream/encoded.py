@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -13,8 +13,6 @@ from amber.tasks.encoding import encode_texts
 from amber.tasks.example import Example, Kind, QAExample, TaggedExample, TextExample
 from amber.tasks.questions import QuestionEncoding, QuestionWindow, encode_questions
 from amber.tasks.tagging import TaggedWindow, encode_tagged
-
-DEFAULT_QUESTION: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,11 +36,6 @@ class EncodedExamples:
         """Share of the examples of which something was not read; 0.0 of none."""
         return self.counts.get("truncated", 0) / max(1, len(self.examples))
 
-    @property
-    def split_share(self) -> float:
-        """Share of the examples that were read in several windows."""
-        return self.counts.get("split", 0) / max(1, len(self.examples))
-
 
 def encode_examples(
     kind: Kind,
@@ -63,16 +56,16 @@ def encode_examples(
         labels: names in the order of their numbers.
         length: tokens of a sequence, [CLS] and [SEP] included.
         stride: tokens from one window to the next (tags and questions).
-        max_question: tokens of a question that are read.
+        max_question: tokens of a question that are read (questions).
     """
     if kind == "tagging":
         assert stride is not None
         return _encode_tags(examples, tokenizer, labels=labels, length=length, stride=stride)
     if kind == "qa":
         assert stride is not None
-        limit = max_question or DEFAULT_QUESTION
+        assert max_question is not None
         return _encode_questions(
-            examples, tokenizer, length=length, stride=stride, max_question=limit
+            examples, tokenizer, length=length, stride=stride, max_question=max_question
         )
     texts = [example for example in examples if isinstance(example, TextExample)]
     found = encode_texts(texts, tokenizer, max_length=length)

@@ -8,7 +8,7 @@ from typing import Final
 
 import torch
 
-from amber.downstream.inputs import DataLayout, fitting_file, known_file, layout_for, own_files
+from amber.downstream.inputs import DataLayout, fitting_file, known_file, layout_for
 from amber.downstream.material import ALSO_SCORED
 from amber.downstream.scoring import (
     Baseline,
@@ -23,7 +23,7 @@ from amber.run.commands import HELD_OUT_ONLY, EvaluateConfig
 from amber.run.device import open_process
 from amber.tasks.example import Example, Kind
 from amber.tasks.load import load_task
-from amber.tasks.own import load_own
+from amber.tasks.own import files_called, load_own
 from amber.tasks.task import Task, TaskData
 
 TASK_ONLY: Final = ("task", "split")
@@ -179,7 +179,7 @@ def read_labelled(tuned: TunedModel, layout: DataLayout, path: Path) -> TaskData
         raise UserError(f"{path}: no such file or folder: give labelled examples")
     task, own = layout.task, layout.own
     if own is not None and path.is_dir():
-        has_dev = bool(own_files(path, "dev"))
+        has_dev = bool(files_called(path, "dev"))
         own = replace(own, folder=path, dev_fraction=0.0 if has_dev else own.dev_fraction)
         return load_own(own, labels=tuned.labels)[1]
     if own is not None:

@@ -14,7 +14,7 @@ from amber.tasks.example import Example, QAExample, TextExample
 from amber.tasks.load import choose_file, find_folder
 from amber.tasks.mentions import table_mentions
 from amber.tasks.named import find_task
-from amber.tasks.own import STEMS, own_rows, own_task
+from amber.tasks.own import STEMS, files_called, own_rows, own_task
 from amber.tasks.squad import read_squad, table_questions
 from amber.tasks.table import Table, format_of, read_table
 from amber.tasks.task import Task, TaskFile
@@ -159,22 +159,12 @@ def own_split(folder: Path, split: str) -> Path:
     Raises:
         UserError: none is called so, or several.
     """
-    found = own_files(folder, split)
+    found = files_called(folder, split)
     if len(found) != 1:
         what = f"{len(found)} files" if found else "no file"
         names = " or ".join(STEMS.get(split, (split,)))
         raise UserError(f"{folder}: {what} called {names}: give the file itself")
     return found[0]
-
-
-def own_files(folder: Path, split: str) -> list[Path]:
-    """List the files of a folder whose names say that they are this split."""
-    stems = STEMS.get(split, (split,))
-    return [
-        path
-        for path in sorted(folder.iterdir())
-        if path.is_file() and path.name.split(".")[0].casefold() in stems
-    ]
 
 
 def read_task_rows(path: Path, file: TaskFile, task: Task) -> tuple[Example, ...]:

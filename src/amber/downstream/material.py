@@ -1,6 +1,5 @@
 """The examples that a task is trained and scored on, read and cut as the settings say."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from amber.downstream.config import FinetuneConfig
 from amber.downstream.scoring import check_metrics, golds_of
 from amber.downstream.sequences import permutation
 from amber.errors import UserError
-from amber.tasks.example import Example, QAExample, TaggedExample
+from amber.tasks.example import Example, place_of
 from amber.tasks.hub import load_hub
 from amber.tasks.load import load_task
 from amber.tasks.named import find_task
@@ -142,18 +141,6 @@ def with_dev(
             f"dev_fraction {fraction} leaves no example of {task.name} on one side: change it"
         )
     return splits | {"train": tuple(sides[False]), "dev": tuple(sides[True])}
-
-
-def place_of(example: Example) -> float:
-    """Return a number in [0, 1) that depends on the text alone, of questions on the context."""
-    if isinstance(example, QAExample):
-        text = example.context
-    elif isinstance(example, TaggedExample):
-        text = example.text
-    else:
-        text = f"{example.text}\n{example.pair or ''}"
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
 
 
 def missing_split(

@@ -15,6 +15,7 @@ from amber.downstream.prediction import Predictions
 from amber.downstream.tuned_model import TunedModel, ask, open_tuned
 from amber.errors import UserError
 from amber.run.device import Process
+from amber.tasks.decoding import sigmoid, softmax
 from amber.tasks.example import Example, QAExample, TaggedExample, TextExample
 from amber.tasks.pieces import PlainTokenizer
 from amber.tasks.submission import write_submission
@@ -140,7 +141,8 @@ def rows_of(
             yield answer_row(example, found, index)
     else:
         blank = blank_texts(tuned, encoded)
-        chances = class_probabilities(tuned, scores)
+        table = np.stack(scores)
+        chances = sigmoid(table) if tuned.kind == "multilabel" else softmax(table)
         for index, example in enumerate(encoded.examples):
             row = text_row(tuned, example, found, index, chances[index])
             yield as_blank(row) if blank[index] else row
@@ -197,15 +199,6 @@ def answer_row(example: Example, found: Predictions, index: int) -> Row:
         "no_answer_score": span.no_answer_score,
     }
     return Row(id=example.id, value=answer, fields=fields, is_blank=not example.context.strip())
-
-
-def class_probabilities(tuned: TunedModel, scores: Sequence[Any]) -> Float[np.ndarray, "N C"]:
-    """Turn the scores of each text into probabilities: of one label, or of each by itself."""
-    table = np.stack(scores).astype(np.float64)
-    if tuned.kind == "multilabel":
-        return np.tanh(table / 2) / 2 + 0.5  # sigmoid; cannot overflow
-    powers = np.exp(table - table.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def blank_texts(tuned: TunedModel, encoded: EncodedExamples) -> list[bool]:

@@ -57,23 +57,21 @@ def predict_examples(
     process: Process,
     *,
     pad_id: int,
-    threshold: float | None = None,
     max_answer: int = MAX_ANSWER,
 ) -> Predictions:
-    """Predict for every example.
+    """Predict for every example; every question is answered.
 
     Args:
         model: on the process's device; its mode is put back afterwards.
         encoded: with or without labels.
         process: gives device and precision.
         pad_id: of the padding token.
-        threshold: of questions, as for `AnswerSpan.answer`; None always answers.
         max_answer: tokens of the longest answer.
     """
     scores = score_sequences(
         model, encoded.sequences, process, pad_id=pad_id, max_answer=max_answer
     )
-    return decode(encoded, scores, threshold=threshold, max_answer=max_answer)
+    return decode(encoded, scores, threshold=None, max_answer=max_answer)
 
 
 def score_sequences(

@@ -159,10 +159,13 @@ def open_for_task(
     attention_dropout: float = 0.1,
     head_dropout: float = 0.1,
     pooling: Pooling | None = None,
-    is_head_reused: bool = True,
     is_pretrained: bool = True,
 ) -> OpenedModel:
     """Start a network for a task from a folder: pre-trained, or fine-tuned for another task.
+
+    The head's layers before the last start from those of the folder, where it has them under the
+    same names, as `transformers` does: BERT's pooler, the dense layer and norm of ModernBERT's
+    heads, and the dense layer of a fine-tuned ELECTRA. The last layer always starts anew.
 
     Args:
         folder: of ELECTRA, BERT, or ModernBERT with global attention; ours or from elsewhere.
@@ -174,10 +177,6 @@ def open_for_task(
         attention_dropout: of the encoder, in place of the folder's.
         head_dropout: of the head.
         pooling: the vector of a text; by default as config.json says, else that of [CLS].
-        is_head_reused: the head's layers before the last start from those of the folder, where it
-            has them under the same names, as `transformers` does: BERT's pooler, the dense layer
-            and norm of ModernBERT's heads, and the dense layer of a fine-tuned ELECTRA. The last
-            layer always starts anew.
         is_pretrained: False starts all weights anew: the same network without pre-training.
 
     Raises:
@@ -203,7 +202,7 @@ def open_for_task(
     if is_pretrained:
         model = TaskModel(build_encoder(weights, config, model_type, where=where), shape)
         initialize(model.head, config, seed=seed)
-        if is_head_reused and head == "hugging_face":
+        if head == "hugging_face":
             reused = reuse_head(model.head, shape, weights, where=where)
         check_rest(weights, where=where, on_ignored=ignored.extend)
     else:

@@ -43,27 +43,35 @@ class AnswerSpan:
         return "" if is_silent else self.text
 
 
+def softmax(logits: Float[np.ndarray, "B C"]) -> Float[np.ndarray, "B C"]:
+    """Turn the scores of labels that exclude each other into probabilities, in float64."""
+    powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def sigmoid(logits: Float[np.ndarray, "B C"]) -> Float[np.ndarray, "B C"]:
+    """Turn the score of each label by itself into a probability, in float64."""
+    return np.tanh(logits.astype(np.float64) / 2) / 2 + 0.5  # cannot overflow
+
+
 def decode_labels(logits: Float[np.ndarray, "B C"], labels: Sequence[str]) -> list[LabelPrediction]:
     """Choose the label of each example, with its probability (softmax)."""
-    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    probabilities = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
     return [
         LabelPrediction(label=labels[int(row.argmax())], probability=float(row.max()))
-        for row in probabilities
+        for row in softmax(logits)
     ]
 
 
 def decode_label_sets(
     logits: Float[np.ndarray, "B C"], labels: Sequence[str]
 ) -> list[tuple[LabelPrediction, ...]]:
-    """Choose every label whose probability (sigmoid) is above one half."""
-    halves = np.tanh(logits.astype(np.float64) / 2) / 2  # sigmoid less one half; cannot overflow
+    """Choose every label whose probability (sigmoid) is above one half: its score is above 0."""
     return [
         tuple(
-            LabelPrediction(label=labels[index], probability=float(row[index] + 0.5))
+            LabelPrediction(label=labels[index], probability=float(chances[index]))
             for index in np.flatnonzero(row > 0).tolist()
         )
-        for row in halves
+        for row, chances in zip(logits, sigmoid(logits), strict=True)
     ]
 
 

@@ -75,8 +75,3 @@ def pair_lengths(num_first: int, num_second: int, *, budget: int) -> tuple[int, 
         return num_first, num_second
     second = min(num_second, max(budget // 2, budget - num_first))
     return budget - second, second
-
-
-def truncated_share(encoded: Sequence[Encoded]) -> float:
-    """Share of the examples that lost pieces; 0.0 of none."""
-    return sum(e.is_truncated for e in encoded) / len(encoded) if encoded else 0.0

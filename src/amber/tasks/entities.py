@@ -13,7 +13,7 @@ class Entity:
 
     type: str
     start: int
-    """First word, or first character: what the function says that made it."""
+    """First word."""
     stop: int
     """One past the last."""
 
@@ -59,19 +59,6 @@ def entities(tags: Sequence[str]) -> list[Entity]:
         if prefix in ("B", "I") and open_type is None:
             start, open_type = index, kind
     return found
-
-
-def entities_in_text(spans: Sequence[tuple[int, int]], tags: Sequence[str]) -> list[Entity]:
-    """Find the entities of one sentence, in characters of its text.
-
-    Args:
-        spans: start and end of each word in the text.
-        tags: one for each word.
-    """
-    return [
-        Entity(type=found.type, start=spans[found.start][0], stop=spans[found.stop - 1][1])
-        for found in entities(tags)
-    ]
 
 
 def count_entities(

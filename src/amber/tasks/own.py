@@ -1,6 +1,5 @@
 """A user's own data: how its files and columns become a task."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from amber.errors import UserError
 from amber.tasks.columns import read_columns
 from amber.tasks.config import OwnData
-from amber.tasks.example import Example, Kind, QAExample, TaggedExample, TextExample
+from amber.tasks.example import Kind, place_of
 from amber.tasks.labels import finish_task
 from amber.tasks.mentions import table_mentions
 from amber.tasks.squad import check_questions, read_squad, table_questions
@@ -80,12 +79,8 @@ def _paths(own: OwnData) -> dict[str, Path]:
     if not own.folder.is_dir():
         raise UserError(f"{own.folder}: no such folder: give the folder with the files")
     paths = {}
-    for split, stems in STEMS.items():
-        found = [
-            path
-            for path in sorted(own.folder.iterdir())
-            if path.is_file() and path.name.split(".")[0].casefold() in stems
-        ]
+    for split in STEMS:
+        found = files_called(own.folder, split)
         if len(found) > 1:
             raise UserError(
                 f"{own.folder}: {', '.join(path.name for path in found)} could all be the {split} "
@@ -99,6 +94,16 @@ def _paths(own: OwnData) -> dict[str, Path]:
             "files, or name them one by one"
         )
     return paths
+
+
+def files_called(folder: Path, split: str) -> list[Path]:
+    """List the files of a folder whose names say that they are this split."""
+    stems = STEMS.get(split, (split,))
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name.split(".")[0].casefold() in stems
+    ]
 
 
 def read_own(path: Path, own: OwnData, task: Task, *, split: str) -> ReadFile:
@@ -147,7 +152,7 @@ def own_rows(table: Table, own: OwnData, task: Task, *, split: str) -> ReadFile:
 
 def _divide(file: ReadFile, fraction: float) -> tuple[ReadFile, ReadFile]:
     """Cut a file in two by the hash of each text or context."""
-    in_dev = [_share(example) < fraction for example in file.examples]
+    in_dev = [place_of(example) < fraction for example in file.examples]
     parts = []
     for side in (False, True):
         chosen = [index for index, value in enumerate(in_dev) if value == side]
@@ -170,14 +175,3 @@ def _divide(file: ReadFile, fraction: float) -> tuple[ReadFile, ReadFile]:
 
 def _side(is_dev: bool) -> str:
     return "dev, taken from it" if is_dev else "train"
-
-
-def _share(example: Example) -> float:
-    """A number in [0, 1) that depends on the text alone."""
-    if isinstance(example, TextExample):
-        key = f"{example.text}\n{example.pair or ''}"
-    else:
-        key = example.text if isinstance(example, TaggedExample) else example.context
-    assert isinstance(example, TextExample | TaggedExample | QAExample)
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
