@@ -295,11 +295,13 @@ def test_a_training_whose_only_step_has_the_rate_zero_is_refused(folder: Path, m
     assert finetune(toy_config(folder, model, recipe=recipe)).is_done
 
 
-def test_numbers_that_are_all_the_same_are_refused(folder: Path, model: Path):
+def test_drawn_numbers_that_are_all_the_same_are_refused(folder: Path, model: Path):
+    rows = ["text\tlabel", *["good\t2"] * 40, "bad\t3"]
     for name in ("train", "dev"):
-        (folder / f"{name}.tsv").write_text("text\tlabel\ngood\t2\nbad\t2\n")
+        (folder / f"{name}.tsv").write_text("\n".join([*rows, ""]))
+    config = toy_config(folder, model, own=OwnData(kind="regression"), limit_train=3)
     with pytest.raises(UserError, match="every example to train on has the number 2.0"):
-        finetune(toy_config(folder, model, own=OwnData(kind="regression")))
+        finetune(config)
 
 
 def test_another_place_of_the_same_answer_is_other_data(tmp_path: Path):
