@@ -128,16 +128,8 @@ def train_task(
             window.append(loss)
             step, num_examples = step + 1, num_examples + len(rows)
             if number % NOTE_EVERY[process.device.type] == 0 or number == len(batches):
-                losses = torch.stack(window)
-                check_finite(losses, step)
-                epoch_loss += float(losses.sum())
-                on_step(
-                    TrainingStep(
-                        step=step,
-                        num_steps=total,
-                        num_examples=num_examples,
-                        loss=float(losses.mean()),
-                    )
+                epoch_loss += note_losses(
+                    window, on_step, step=step, total=total, num_examples=num_examples
                 )
                 window, num_examples = [], 0
         seconds = time.perf_counter() - start
@@ -180,6 +172,21 @@ def update(model: TaskModel, optimizer: AdamW, *, max_grad_norm: float) -> None:
         clip_grads_with_norm_(model.parameters(), max_grad_norm, norm)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
+
+
+def note_losses(
+    window: list[Tensor], on_step: OnStep, *, step: int, total: int, num_examples: int
+) -> float:
+    """Look at the losses since the last note, and tell them; return their sum.
+
+    Raises:
+        RunError: one of them is no finite number.
+    """
+    losses = torch.stack(window)
+    check_finite(losses, step)
+    loss = float(losses.mean())
+    on_step(TrainingStep(step=step, num_steps=total, num_examples=num_examples, loss=loss))
+    return float(losses.sum())
 
 
 def check_finite(losses: Tensor, step: int) -> None:
