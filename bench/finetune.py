@@ -75,7 +75,7 @@ def run(words: list[str], log: Path) -> dict[str, Any]:
 def cell(result: dict[str, Any]) -> str:
     """Write the runs of a cell: median, deviation, range, seconds of one run."""
     spread = result["spreads"][result["scored_split"]][result["metrics"][0]]
-    values = [100 * spread[name] for name in ("median", "standard_deviation", "min", "max")]
+    values = [100 * (spread[name] or 0) for name in ("median", "standard_deviation", "min", "max")]
     seconds = statistics.median(one["seconds"] for one in result["runs"])
     text = "{:.1f} +- {:.1f} ({:.1f} to {:.1f}); {:.0f} s".format(*values, seconds)
     collapsed = sum(bool(one["collapsed"]) for one in result["runs"])
@@ -100,7 +100,7 @@ def run_trainer(args: argparse.Namespace, models: dict[str, str]) -> None:
             words = command(model, task, place / task, args)
             rates = run([*words, "--show-rates"], place / f"{task}-rates.log")
             for seed in range(args.seeds):
-                path = place / f"{task}-{seed}.json"
+                path = place / f"{task}-seed-{seed}.json"
                 if not path.is_file():
                     print(f"{task}, {name} by Trainer, seed {seed}", flush=True)
                     other = trainer_command(args, model, task, seed, rates)
@@ -116,9 +116,9 @@ def trainer_command(
     for name, value in (DEFAULTS[task] | flags_of(task, args)).items():
         words += [name.replace("--recipe.", "--").replace("--own.", "--own-"), value]
     words += ["--learning-rate", str(rates["learning_rate"])]
-    precision = "float32" if args.precision == "float32" else "bf16"
-    words += ["--layer-decay", str(rates["layer_decay"]), "--precision", precision]
-    return [*words, "--seed", str(seed), "--threads", "1"]
+    words += ["--layer-decay", str(rates["layer_decay"])]
+    words += ["--precision", "bf16" if args.precision == "auto" else args.precision]
+    return [*words, "--sampling", args.sampling, "--seed", str(seed), "--threads", "1"]
 
 
 def show(out: Path, models: list[str]) -> str:
@@ -142,7 +142,7 @@ def show(out: Path, models: list[str]) -> str:
     pages = [lines]
     lines = [["task", "model", "amber", "Trainer", "its time / ours"], ["---"] * 5]
     for (task, name), result in found.items():
-        paths = sorted((out / f"{name}-trainer").glob(f"{task}-[0-9].json"))
+        paths = sorted((out / f"{name}-trainer").glob(f"{task}-seed-*.json"))
         if paths:
             lines.append(
                 [task, name, *compared(result, [json.loads(p.read_text()) for p in paths])]
@@ -154,7 +154,8 @@ def show(out: Path, models: list[str]) -> str:
 def compared(ours: dict[str, Any], theirs: list[dict[str, Any]]) -> list[str]:
     """Set the runs of both beside each other, seed by seed."""
     split, metric = ours["scored_split"], ours["metrics"][0]
-    runs = ours["runs"][: len(theirs)]
+    by_seed = {run["seed"]: run for run in ours["runs"]}
+    runs = [by_seed[run["seed"]] for run in theirs]
     columns = [[100 * run["scores"][split][metric] for run in runs]]
     columns.append([100 * run["scores"][metric] for run in theirs])
     ratios = [b["seconds"] / a["seconds"] for a, b in zip(runs, theirs, strict=True)]
@@ -181,6 +182,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--precision", default="auto")
+    parser.add_argument("--sampling", default="group_by_length", help="of Trainer; or random")
     parser.add_argument("--flags", default="", help="more settings of amber, with their values")
     args = parser.parse_args()
     models = dict(part.split("=", 1) for part in args.models)

@@ -307,7 +307,8 @@ def main() -> None:
         scores = tag_score(material, scored, examples)(logits)
     else:
         scores = text_score(material, examples)(logits)
-    print(json.dumps({"scores": scores, "seconds": seconds, "num_sequences": len(rows)}))
+    found = {"seed": args.seed, "scores": scores, "seconds": seconds, "num_sequences": len(rows)}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Fine-tuning as a whole: it learns, it can be stopped and gone on with, it says what it did."""
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -8,24 +9,30 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 import torch
-from toy_tasks import LEARNING, RECIPE, toy_config, write_model, write_texts
+from toy_tasks import LEARNING, RECIPE, SHAPE, toy_config, write_model, write_texts
 
 import amber.downstream.seed as seed_module
 from amber.downstream.encoded import encode_examples, fingerprint_of
 from amber.downstream.finetune import finetune
+from amber.downstream.plan import make_plan
 from amber.downstream.prediction import with_threshold
 from amber.downstream.results import find_model, read_run
 from amber.downstream.scoring import choose_threshold
+from amber.downstream.training import train_task
 from amber.errors import RunError, UserError
 from amber.model.task_folder import load_task_model, task_details
+from amber.run.device import Process
 from amber.tasks.decoding import AnswerSpan
 from amber.tasks.example import Answer, QAExample
 from amber.tasks.named import find_task
 from amber.tasks.own import OwnData
 from amber.tokens.tokenizer import load_tokenizer
+
+CPU = Process(rank=0, num_ranks=1, device=torch.device("cpu"), dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +208,25 @@ def test_patience_ends_a_run_that_gets_no_better(
     assert run.num_steps == 3 * 6
 
 
+def test_weight_decay_reaches_the_rows_that_train_never_uses(folder: Path, model: Path):
+    recipe = replace(RECIPE, weight_decay=0.5, warmup_fraction=0.0, epochs=1)
+    config = toy_config(folder, model, recipe=recipe)
+    finetune(config)
+    trained = load_task_model(folder / "out" / "seed-0")
+    plan = make_plan(config, CPU)
+    (assignment,) = plan.assignments
+    whole, train = seed_module.open_network(plan.work, assignment), plan.work.encodings[0].train
+    unused = np.setdiff1d(np.arange(SHAPE.vocab_size), train.input_ids)
+    before = whole.encoder.embeddings.token.weight[unused].detach().clone()
+    train_task(whole, train, assignment.recipe, CPU, seed=0, pad_id=plan.work.pad_id)
+    for name, weight in whole.named_parameters():
+        assert trained.get_parameter(name).equal(weight), name
+    shares = [1 - 0.01 * (1 - step / 6) * 0.5 for step in range(6)]  # rate * decay of six steps
+    expected = before * math.prod(shares)
+    torch.testing.assert_close(trained.encoder.embeddings.token.weight[unused], expected)
+    assert len(unused) > 5
+
+
 def test_a_run_that_predicts_one_class_is_flagged(folder: Path, model: Path):
     recipe = replace(RECIPE, learning_rate=1e-9, epochs=1)
     run = finetune(toy_config(folder, model, recipe=recipe)).runs[0]
@@ -227,6 +253,15 @@ def test_a_limited_training_takes_the_same_examples_for_all_seeds(folder: Path, 
     assert result.num_examples == {"train": 16, "dev": 20}
     assert "trained on 16 examples, drawn from 48" in result.notes
     assert {run.num_steps for run in result.runs} == {6}
+    assert len({run.settings["data_fingerprint"] for run in result.runs}) == 1
+
+    def fingerprint(**changes) -> str:
+        plan = make_plan(toy_config(folder, model, out=folder / "c", **changes), CPU)
+        return plan.assignments[0].settings["data_fingerprint"]
+
+    expected = result.runs[0].settings["data_fingerprint"]
+    assert fingerprint(seed=7, limit_train=16) == expected
+    assert fingerprint(seed=7, limit_train=17) != expected
     with pytest.raises(UserError, match="limit_train is 49, and there are 48 examples"):
         finetune(toy_config(folder, model, limit_train=49, out=folder / "b"))
 

@@ -133,12 +133,7 @@ def fill_recipe(
             "lower it"
         )
     length = given.length or min(LENGTHS.get(kind, 128), longest)
-    is_qa, has_windows = kind == "qa", kind in ("tagging", "qa")
-    stride = given.stride
-    if stride is None and is_qa:
-        stride = max(1, min(QUESTION_STRIDE, length - given.max_question - SHORTEST_SPECIAL))
-    elif stride is None and has_windows:
-        stride = max(1, length // 2)
+    is_qa = kind == "qa"
     layer_decay = given.layer_decay or SIZES[size].layer_decay
     check_decay(layer_decay, given.layer_decay_rule)
     values = {part.name: getattr(given, part.name) for part in fields(given)}
@@ -150,7 +145,7 @@ def fill_recipe(
             "layer_decay": layer_decay,
             "epochs": given.epochs or epochs,
             "length": length,
-            "stride": stride,
+            "stride": given.stride or usual_stride(kind, length, max_question=given.max_question),
             "max_question": given.max_question if is_qa else None,
             "max_answer": given.max_answer if is_qa else None,
             "head_dropout": given.head_dropout if has_dropout else None,
@@ -171,6 +166,13 @@ def check_decay(decay: float, rule: str) -> None:
             "recipe.layer_decay_rule has no effect while the layer decay is 1, as it is for models "
             "near tiny: leave it out, or give recipe.layer_decay"
         )
+
+
+def usual_stride(kind: Kind, length: int, *, max_question: int) -> int | None:
+    """Return the tokens from one window to the next; None of a kind whose long texts are cut."""
+    if kind == "qa":
+        return max(1, min(QUESTION_STRIDE, length - max_question - SHORTEST_SPECIAL))
+    return max(1, length // 2) if kind == "tagging" else None
 
 
 def has_head_dropout(kind: Kind, head: Head, body: Body) -> bool:

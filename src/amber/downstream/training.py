@@ -7,6 +7,7 @@ from typing import Final
 
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import AdamW
 
@@ -127,16 +128,8 @@ def train_task(
             window.append(loss)
             step, num_examples = step + 1, num_examples + len(rows)
             if number % NOTE_EVERY[process.device.type] == 0 or number == len(batches):
-                losses = torch.stack(window)
-                check_finite(losses, step)
-                epoch_loss += float(losses.sum())
-                on_step(
-                    TrainingStep(
-                        step=step,
-                        num_steps=total,
-                        num_examples=num_examples,
-                        loss=float(losses.mean()),
-                    )
+                epoch_loss += note_losses(
+                    window, on_step, step=step, total=total, num_examples=num_examples
                 )
                 window, num_examples = [], 0
         seconds = time.perf_counter() - start
@@ -163,13 +156,37 @@ def forward_backward(model: TaskModel, parts: list, process: Process) -> Tensor:
 
 
 def update(model: TaskModel, optimizer: AdamW, *, max_grad_norm: float) -> None:
-    """Clip the gradients, take the step, forget the gradients."""
+    """Clip the gradients, take the step, forget the gradients.
+
+    The norm of the token table is added up in float64, where rows without a gradient change no
+    digit that is kept (`used_rows.py`).
+    """
     if max_grad_norm > 0:
-        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        table = model.encoder.embeddings.token.weight
+        gradients = [
+            vector_norm(p.grad, dtype=torch.float64).float() if p is table else p.grad
+            for p in model.parameters()
+            if p.grad is not None
+        ]
         norm = get_total_norm(gradients, error_if_nonfinite=False)
         clip_grads_with_norm_(model.parameters(), max_grad_norm, norm)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
+
+
+def note_losses(
+    window: list[Tensor], on_step: OnStep, *, step: int, total: int, num_examples: int
+) -> float:
+    """Look at the losses since the last note, and tell them; return their sum.
+
+    Raises:
+        RunError: one of them is no finite number.
+    """
+    losses = torch.stack(window)
+    check_finite(losses, step)
+    loss = float(losses.mean())
+    on_step(TrainingStep(step=step, num_steps=total, num_examples=num_examples, loss=loss))
+    return float(losses.sum())
 
 
 def check_finite(losses: Tensor, step: int) -> None:
