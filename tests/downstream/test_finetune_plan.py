@@ -66,8 +66,8 @@ def test_pairs_without_order_are_trained_in_both_and_scored_in_one(
     labels = plan.work.encodings[0].train.labels.tolist()
     assert labels[:3] == labels[3:]
     assert len(plan.work.encodings[0].scored["dev"].sequences) == 2
-    assert plan.outline.num_examples == {"train": 3, "dev": 2}
-    assert plan.outline.num_sequences == 6
+    assert plan.outlines[0].num_examples == {"train": 3, "dev": 2}
+    assert plan.outlines[0].num_sequences == 6
     plain = planned(both_orders=False)
     assert trained_pairs(plain, model) == PAIRS
     assert len(plain.work.encodings[0].scored["dev"].sequences) == 2
@@ -76,9 +76,9 @@ def test_pairs_without_order_are_trained_in_both_and_scored_in_one(
 def test_threads_go_by_the_number_of_runs_and_not_of_processes(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    write_texts(tmp_path / "train.tsv", count=4)
+    write_texts(tmp_path / "train.tsv", count=40)
     write_texts(tmp_path / "dev.tsv", count=2)
-    (tmp_path / "sweep.toml").write_text("epochs = [1, 2]\n")
+    (tmp_path / "sweep.toml").write_text("epochs = [2, 3]\n")
     monkeypatch.setattr(plan_module, "num_cores", lambda: 12)
 
     def threads(**changes) -> int:
@@ -103,7 +103,7 @@ def test_mnlis_mismatched_examples_are_scored_beside_the_matched(model: Path, tm
     (folder / "train.tsv").write_text(MNLI + "".join(rows))
     (folder / "dev_matched.tsv").write_text(MNLI + "".join(rows[:1]))
     (folder / "dev_mismatched.tsv").write_text(MNLI + "".join(rows[1:]))
-    recipe = RecipeConfig(learning_rate=1e-3, epochs=1)
+    recipe = RecipeConfig(learning_rate=1e-3, epochs=2)
     result = finetune(toy_config(folder, model, task="mnli", recipe=recipe))
     assert result.num_examples == {"train": 3, "dev": 1, "dev_mismatched": 2}
     assert list(result.spreads) == ["dev", "dev_mismatched"]

@@ -154,11 +154,11 @@ def test_a_training_in_micro_batches_ends_at_the_same_weights(folder: Path):
         torch.testing.assert_close(ends[1][name], weight, atol=2e-5, rtol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize("width", [16, 100])
+@pytest.mark.parametrize("width", [16, 48])
 def test_leaving_out_unused_rows_changes_no_bit(width: int, tmp_path: Path):
     folder = write_model(tmp_path, replace(SHAPE, hidden_size=width, embedding_size=width))
     sequences = made_up("classification")
-    recipe = whole_recipe("classification")  # which clips: the norm must have the same bits, too
+    recipe = whole_recipe("classification")  # which clips
     plain, lean = network(folder, "classification"), network(folder, "classification")
     before = plain.encoder.embeddings.token.weight.detach().clone()
     train_task(plain, sequences, recipe, CPU, seed=0, pad_id=0)

@@ -7,7 +7,6 @@ from typing import Final
 
 import torch
 from torch import Tensor
-from torch.linalg import vector_norm
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import AdamW
 
@@ -156,18 +155,9 @@ def forward_backward(model: TaskModel, parts: list, process: Process) -> Tensor:
 
 
 def update(model: TaskModel, optimizer: AdamW, *, max_grad_norm: float) -> None:
-    """Clip the gradients, take the step, forget the gradients.
-
-    The norm of the token table is added up in float64, where rows without a gradient change no
-    digit that is kept (`used_rows.py`).
-    """
+    """Clip the gradients, take the step, forget the gradients."""
     if max_grad_norm > 0:
-        table = model.encoder.embeddings.token.weight
-        gradients = [
-            vector_norm(p.grad, dtype=torch.float64).float() if p is table else p.grad
-            for p in model.parameters()
-            if p.grad is not None
-        ]
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
         norm = get_total_norm(gradients, error_if_nonfinite=False)
         clip_grads_with_norm_(model.parameters(), max_grad_norm, norm)
     optimizer.step()
