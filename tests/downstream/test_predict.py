@@ -113,7 +113,7 @@ def test_every_line_has_its_row_at_its_place(
 def test_answers_are_parts_of_their_contexts(model: Path, tmp_path: Path):
     records = [
         {"question": "who", "context": "one  two\n\u4e09 anna, (paris) is  round " * 4},
-        {"question": "who", "context": "  "},
+        {"question": "who", "context": "\u200b "},
         *questions(count=4),
     ]
     path = write_lines(tmp_path / "a.jsonl", records)
@@ -139,12 +139,12 @@ def test_a_threshold_of_no_answer_is_kept(model: Path, tmp_path: Path):
 
 
 def test_repeated_questions_of_a_squad_file_keep_their_places(model: Path, tmp_path: Path):
-    items = [{"id": name, "question": "who is"} for name in ("b", "a", "b")]
+    items = [{"id": name, "question": "who is"} for name in ("b", "a", "b", None)]
     content = {"data": [{"paragraphs": [{"context": "anna is good", "qas": items}]}]}
     path = write(tmp_path / "a.json", json.dumps(content))
     for task in ("own", "squad2"):
         rows = rows_for(tune(tmp_path / task, model, "qa", task=task), path)
-        assert [row.id for row in rows] == ["b", "a", "b"]
+        assert [row.id for row in rows] == ["b", "a", "b", "data[0].paragraphs[0].qas[3]"]
         assert rows[0].fields == rows[2].fields
 
 
@@ -175,6 +175,9 @@ def test_labels_in_the_file_are_not_read(model: Path, tmp_path: Path):
     path = write(tmp_path / "a.tsv", "text\tlabel", "good one\tnever seen", "bad\t")
     plain = rows_for(folder, write(tmp_path / "a.txt", "good one", "bad"))
     assert [row.fields for row in rows_for(folder, path)] == [row.fields for row in plain]
+    folder = tune(tmp_path / "n", model, "tagging")
+    (row,) = rows_for(folder, write(tmp_path / "a.conll", "good JJ", "one CD"))
+    assert [word["word"] for word in row.fields["words"]] == ["good", "one"]
 
 
 def test_columns_can_be_named_and_ids_are_kept(model: Path, tmp_path: Path):

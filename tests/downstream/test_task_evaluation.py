@@ -133,3 +133,11 @@ def test_a_fine_tuned_folder_is_told_from_a_pre_trained_one(model: Path, tmp_pat
             assert find_tuned(folder) == folder
             tuned = open_tuned(folder)
             assert (tuned.length, tuned.task) == (24 if kind == "qa" else 16, "own")
+
+
+def test_that_all_predictions_are_alike_is_said_once(model: Path, tmp_path: Path):
+    write_lines(tmp_path / "a.jsonl", questions(count=4, unanswerable=True))
+    folder = tune(tmp_path / "m", model, "qa", threshold=-1e9)
+    found = evaluate_task(EvaluateConfig(model=folder, data=tmp_path / "a.jsonl"))
+    assert found.collapsed == {"file": "no answer"}
+    assert not [note for note in found.notes if "every prediction" in note]

@@ -72,7 +72,11 @@ def test_a_blank_inside_a_word_stays_where_tabs_part_the_columns(tmp_path):
         ("Ann\nslept\n", "line 1, column 2: 1 column where 2"),
         ("Ann B-PER\nslept V O\n", "line 2, column 3: 3 columns where 2"),
         ("Ann B-PER\nslept V\n", "line 2, column 'tag': 'V' is no tag"),
-        ("Ann B-PER\nx M-PER\ny I-LOC\n", "letters B, I, M .* belong to no one scheme"),
+        (
+            "Ann B-PER\nx M-PER\ny I-LOC\nz I-LOC\nw B-PER\n",
+            r"line 2,.* M- and .* \(B, I, M\) belong to no one",
+        ),
+        ("1 Ann B-PER O\n2 slept O O\n\n1 Rome B-LOC O\n", "first column counts the words"),
         ("\n\n", "is empty"),
         ("-DOCSTART- O\n\n", "no sentence"),
     ],
@@ -121,3 +125,8 @@ def test_words_without_tags_are_unlabelled_where_tags_may_be_missing(tmp_path):
     (example,) = read(tmp_path, "Ann\nslept\n", needs_tags=False).examples
     assert example.tags is None
     assert example.text == "Ann slept"
+
+
+def test_tags_that_are_not_read_may_be_anything(tmp_path):
+    file = read(tmp_path, "Ann NNP\nslept VBD\n", reads_tags=False)
+    assert [(example.text, example.tags) for example in file.examples] == [("Ann slept", None)]

@@ -47,6 +47,8 @@ def test_of_overlapping_entities_the_longest_stays_and_the_others_are_counted(tm
         ({"a": {"ab": [[-3, -2]]}}, "is not at the characters -3"),
         ({"a": {"": [[1, 0]]}}, "is not at the characters 1 to 0"),
         ({"a": [["ab", 0, 1]]}, "not entities"),
+        ({"a": {"ab": [[0.9, 1.9]]}}, "not entities"),
+        ({"a": {"ab": [[0, float("inf")]]}}, "not entities"),
         (None, "not entities"),
     ],
 )

@@ -150,6 +150,7 @@ def test_offsets_count_characters_whatever_their_width(tmp_path):
         ('{"data": [{"paragraphs": []}]}', "no question in the file"),
         ('{"data": [{}]}', r"data\[0\]: no list 'paragraphs'"),
         ("", "is empty"),
+        ('{"data": ' + "1" * 5000 + "}", "cannot be read as JSON"),
     ],
 )
 def test_another_layout_is_refused_with_its_place(tmp_path, content, message):
@@ -163,3 +164,10 @@ def test_an_answer_that_is_no_text_at_a_number_is_refused(tmp_path):
     for answer in ({"text": 5, "answer_start": 1}, {"text": "x", "answer_start": "1"}, {}):
         with pytest.raises(UserError, match=r"qas\[0\]: "):
             read(tmp_path, {"id": "a", "question": "?", "answers": [answer]})
+
+
+def test_only_true_and_false_say_whether_there_is_an_answer(tmp_path):
+    (example,) = read(tmp_path, question("a", ("1998", 27), is_impossible=None)).examples
+    assert example.answers
+    with pytest.raises(UserError, match=r"qas\[0\]: is_impossible is 'false'"):
+        read(tmp_path, question("a", ("1998", 27), is_impossible="false"))

@@ -156,3 +156,15 @@ def test_a_missing_file_is_named(tmp_path):
     for name in ("no.tsv", "no.parquet"):
         with pytest.raises(UserError, match=name):
             read_table(tmp_path / name)
+
+
+def test_half_a_surrogate_pair_becomes_a_character_that_can_be_written(tmp_path):
+    lines = b'{"a": "\\ud83d x \\uD83D\\uDE00", "b": [{"\\udc00": "\\ude00"}]}\n'
+    ((text, parts),) = rows(tmp_path / "a.jsonl", lines)
+    assert text == "\ufffd x \U0001f600"
+    assert parts == [{"\ufffd": "\ufffd"}]
+
+
+def test_utf_16_without_its_mark_is_named(tmp_path):
+    with pytest.raises(UserError, match="NUL characters, as UTF-16 without"):
+        rows(tmp_path / "a.tsv", "text\none\n".encode("utf-16-le"))

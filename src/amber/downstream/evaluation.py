@@ -129,8 +129,11 @@ def evaluate_task(
             )
             done += len(each.sequences)
             result = score_predictions(task, golds[name], found, labels=tuned.labels)
-            scores[name], notes = result.values, [*notes, *result.notes]
-            collapsed |= {name: result.collapsed} if result.collapsed else {}
+            scores[name] = result.values
+            if result.collapsed:  # of which the notes say the same
+                collapsed[name] = result.collapsed
+            else:
+                notes += result.notes
         is_bf16 = process.dtype == torch.bfloat16
     return TaskScores(
         model=str(tuned.path),

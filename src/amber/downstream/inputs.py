@@ -1,5 +1,6 @@
 """The examples that a fine-tuned model is asked about, in the layout of its task or as own data."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -9,13 +10,13 @@ from amber.downstream.tuned_model import TunedModel
 from amber.errors import UserError
 from amber.tasks.columns import read_columns
 from amber.tasks.config import DataColumns, OwnData
-from amber.tasks.content import read_json, read_lines
+from amber.tasks.content import read_lines
 from amber.tasks.example import Example, QAExample, TextExample
 from amber.tasks.load import choose_file, find_folder
 from amber.tasks.mentions import table_mentions
 from amber.tasks.named import find_task
 from amber.tasks.own import STEMS, files_called, own_rows, own_task
-from amber.tasks.squad import read_squad, table_questions
+from amber.tasks.squad import Question, squad_questions, table_questions
 from amber.tasks.table import Table, format_of, read_table
 from amber.tasks.task import Task, TaskFile
 from amber.tasks.texts import read_texts
@@ -173,9 +174,9 @@ def read_task_rows(path: Path, file: TaskFile, task: Task) -> tuple[Example, ...
     reader = "table" if file.reader.startswith("msr") else file.reader
     file = replace(file, label=UNREAD, skips_short=False, reader=reader)
     if reader == "squad":
-        return squad_rows(path)
+        return unanswered(squad_questions(path))
     if reader == "columns":
-        return read_columns(path, file, joiner=task.joiner, needs_tags=False).examples
+        return read_columns(path, file, joiner=task.joiner, reads_tags=False).examples
     if reader == "mentions":
         table = read_table(path, encoding=file.encoding)
         return table_mentions(table, file, needs_tags=False).examples
@@ -186,10 +187,10 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
     """Read a file of own data, every row of it."""
     kind, suffix = own.kind, format_of(path)
     if kind == "qa" and suffix == "jsonl" and ".json" in path.suffixes:
-        return squad_rows(path)
+        return unanswered(squad_questions(path))
     if kind == "tagging" and suffix == "tsv":
         file = TaskFile(name=path.name, reader="columns", encoding=own.encoding)
-        return read_columns(path, file, joiner=own.joiner, needs_tags=False).examples
+        return read_columns(path, file, joiner=own.joiner, reads_tags=False).examples
     is_text = kind not in ("tagging", "qa") and is_plain(path) and not layout.is_table
     if is_text and not has_header(path, own):
         refuse_pairs(path, is_pair=own.pair is not None)
@@ -205,30 +206,18 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
 
 def table_rows(table: Table, own: OwnData) -> tuple[Example, ...]:
     """Read questions from a table, repeated ones too."""
-    found = table_questions(
-        table, question=own.question, context=own.context, answers=UNREAD, id_column=own.id
-    )
-    return tuple(
-        QAExample(id=q.id, question=q.question, context=q.context, is_labelled=False) for q in found
+    return unanswered(
+        table_questions(
+            table, question=own.question, context=own.context, answers=UNREAD, id_column=own.id
+        )
     )
 
 
-def squad_rows(path: Path) -> tuple[Example, ...]:
-    """Read the questions of a file of SQuAD's layout, repeated ones too."""
-    read_squad(path, is_train=False)  # which checks the layout
+def unanswered(questions: Iterable[Question]) -> tuple[Example, ...]:
+    """Turn questions into examples without answers, repeated ones too."""
     return tuple(
-        QAExample(
-            id=str(item.get("id", number)),
-            question=item["question"],
-            context=paragraph["context"],
-            is_labelled=False,
-        )
-        for number, (paragraph, item) in enumerate(
-            (paragraph, item)
-            for article in read_json(path)["data"]
-            for paragraph in article["paragraphs"]
-            for item in paragraph["qas"]
-        )
+        QAExample(id=q.id, question=q.question, context=q.context, is_labelled=False)
+        for q in questions
     )
 
 

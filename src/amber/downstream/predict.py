@@ -18,6 +18,7 @@ from amber.run.device import Process
 from amber.tasks.decoding import sigmoid, softmax
 from amber.tasks.example import Example, QAExample, TaggedExample, TextExample
 from amber.tasks.pieces import PlainTokenizer
+from amber.tasks.questions import QuestionWindow
 from amber.tasks.submission import write_submission
 from amber.tasks.task import Task
 
@@ -137,8 +138,9 @@ def rows_of(
             assert isinstance(example, TaggedExample)
             yield tag_row(example, tags)
     elif tuned.kind == "qa":
+        readable = contexts_with_text(encoded)
         for index, example in enumerate(encoded.examples):
-            yield answer_row(example, found, index)
+            yield answer_row(example, found, index, is_blank=index not in readable)
     else:
         blank = blank_texts(tuned, encoded)
         table = np.stack(scores)
@@ -185,7 +187,7 @@ def tag_row(example: TaggedExample, tags: Sequence[str]) -> Row:
     return Row(id=example.id, value=tuple(tags), fields=fields, is_blank=not words)
 
 
-def answer_row(example: Example, found: Predictions, index: int) -> Row:
+def answer_row(example: Example, found: Predictions, index: int, *, is_blank: bool) -> Row:
     """Write the answer with its place; one that is not given has none."""
     span, answer = found.spans[index], found.values[index]
     assert isinstance(example, QAExample)
@@ -198,7 +200,13 @@ def answer_row(example: Example, found: Predictions, index: int) -> Row:
         "score": span.score,
         "no_answer_score": span.no_answer_score,
     }
-    return Row(id=example.id, value=answer, fields=fields, is_blank=not example.context.strip())
+    return Row(id=example.id, value=answer, fields=fields, is_blank=is_blank)
+
+
+def contexts_with_text(encoded: EncodedExamples) -> set[int]:
+    """The numbers of the questions of whose context the tokenizer leaves something."""
+    windows = (window for window in encoded.windows if isinstance(window, QuestionWindow))
+    return {w.example for w in windows if (w.offsets[:, 1] > w.offsets[:, 0]).any()}
 
 
 def blank_texts(tuned: TunedModel, encoded: EncodedExamples) -> list[bool]:

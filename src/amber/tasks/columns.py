@@ -18,7 +18,12 @@ Sentence = tuple[list[int], list[str], list[str]]  # line, word and tag of each 
 
 
 def read_columns(
-    path: Path, file: TaskFile, *, joiner: str | None, needs_tags: bool = True
+    path: Path,
+    file: TaskFile,
+    *,
+    joiner: str | None,
+    needs_tags: bool = True,
+    reads_tags: bool = True,
 ) -> ReadFile:
     """Read a file with one word on each line and a blank line after each sentence.
 
@@ -31,17 +36,18 @@ def read_columns(
         file: its layout.
         joiner: between words; None as in `Task.joiner`.
         needs_tags: stop at lines of one column; otherwise a file with one column is unlabelled.
+        reads_tags: False passes over all columns but the first, whatever is in them.
 
     Raises:
         UserError: a line with another number of columns, or a tag that is none.
     """
     lines = read_lines(path, encoding=file.encoding)
-    sentences, notes = _sentences(path, lines, needs_tags=needs_tags)
+    sentences, notes = _sentences(path, lines, needs_tags=needs_tags and reads_tags)
     if file.has_prefix:
         _remove_prefix(path, sentences)
     examples, tag_notes = tagged_examples(
         [words for _, words, _ in sentences],
-        [tags for _, _, tags in sentences],
+        [tags if reads_tags else [] for _, _, tags in sentences],
         path=str(path),
         place=lambda s, w: f"{path}, line {sentences[s][0][w]}, column 'tag'",
         joiner=joiner,
@@ -89,9 +95,20 @@ def _sentences(
             tags.append(cells[-1])
     if not sentences:
         raise UserError(f"{path}: no sentence in the file: give one with words and tags")
+    if width > 2 and _are_counts([words for _, words, _ in sentences]):
+        raise UserError(
+            f"{path}: the first column counts the words: put the word first and its tag last"
+        )
     counts = {"comment lines": num_comments, f"{DOCUMENT_START} lines": num_documents}
     notes = [f"{path}: {count} {what} passed over" for what, count in counts.items() if count]
     return sentences, notes
+
+
+def _are_counts(sentences: Sequence[Sequence[str]]) -> bool:
+    """Whether the words of each sentence are 1, 2, 3 and so on."""
+    return max(len(words) for words in sentences) > 1 and all(
+        word == str(number) for words in sentences for number, word in enumerate(words, 1)
+    )
 
 
 def _cells(line: str) -> list[str]:

@@ -6,6 +6,7 @@ announces them, everything else is UTF-8 unless another encoding is named for wh
 
 import codecs
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from amber.errors import UserError
 from amber.tasks.config import Encoding
 from amber.text.files import MAGIC, Compression, Source, read_chunks
 from amber.text.lines import WIDE_MARKS
+
+_HALF = re.compile(r"[\ud800-\udfff]")
 
 
 def read_text(path: Path, *, encoding: Encoding = "utf-8") -> str:
@@ -38,7 +41,13 @@ def read_text(path: Path, *, encoding: Encoding = "utf-8") -> str:
         if head.startswith(magic):
             compression = name
     source = Source(path=path, format="txt", compression=compression, size=size)
-    text = _decode(b"".join(read_chunks(source)), path, encoding)
+    raw = b"".join(read_chunks(source))
+    text = _decode(raw, path, encoding)
+    if 4 * text.count("\0") > len(text):
+        raise UserError(
+            f"{path}: full of NUL characters, as UTF-16 without a byte order mark is: convert the "
+            "file to UTF-8"
+        )
     if not text.strip("\ufeff \t\r\n"):
         raise UserError(f"{path}: the file is empty: give one with examples")
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -57,7 +66,7 @@ def read_json(path: Path) -> Any:
         UserError: not JSON; names the line and column.
     """
     try:
-        return json.loads(read_text(path))
+        return parse_json(read_text(path))
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path}, line {error.lineno}, character {error.colno}: not JSON ({error.msg}): "
@@ -65,6 +74,29 @@ def read_json(path: Path) -> Any:
         ) from error
     except RecursionError as error:
         raise UserError(f"{path}: JSON nested too deeply: is this a file of examples?") from error
+    except ValueError as error:
+        raise UserError(f"{path}: cannot be read as JSON ({error}): mend the file") from error
+
+
+def parse_json(text: str) -> Any:
+    """Read a JSON value; half of a surrogate pair, which no file can hold, becomes U+FFFD.
+
+    Raises:
+        ValueError: not JSON.
+        RecursionError: nested too deeply.
+    """
+    value = json.loads(text)
+    return _mended(value) if "\\ud" in text.casefold() else value
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    return value
 
 
 def _decode(raw: bytes, path: Path, encoding: Encoding) -> str:

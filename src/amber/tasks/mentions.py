@@ -59,11 +59,13 @@ def _mentions(table: Table, number: int, column: str, value: Any, text: str) -> 
     """The entities of a row, checked against its text."""
     try:
         found = [
-            (kind, mention, int(first), int(last) + 1)
+            (kind, mention, first, last + 1)
             for kind, mentions in value.items()
             for mention, places in mentions.items()
             for first, last in places
         ]
+        if not all(type(start) is type(end) is int for _, _, start, end in found):
+            raise TypeError("a place is no whole number")
     except (AttributeError, TypeError, ValueError) as error:
         raise UserError(
             f"{table.place(number, column)}: not entities as in "

@@ -41,10 +41,15 @@ def read_squad(path: Path, *, is_train: bool) -> ReadFile:
     Raises:
         UserError: not that layout; names the question.
     """
-    return check_questions(str(path), _squad_questions(path), is_train=is_train)
+    return check_questions(str(path), squad_questions(path), is_train=is_train)
 
 
-def _squad_questions(path: Path) -> Iterator[Question]:
+def squad_questions(path: Path) -> Iterator[Question]:
+    """Read the questions of a file of SQuAD's layout as they are.
+
+    Raises:
+        UserError: not that layout; names the question.
+    """
     whole = read_json(path)
     articles = whole.get("data") if isinstance(whole, dict) else None
     if not isinstance(articles, list):
@@ -65,8 +70,17 @@ def _squad_questions(path: Path) -> Iterator[Question]:
                     question=_field(path, place, item, "question", str),
                     context=context,
                     answers=_answer_list(f"{path}, {place}", item.get("answers")),
-                    is_impossible=bool(item.get("is_impossible", False)),
+                    is_impossible=_is_true(f"{path}, {place}", item, "is_impossible"),
                 )
+    if not number:
+        raise UserError(f"{path}: no question in the file: give one with questions")
+
+
+def _is_true(place: str, record: Any, key: str) -> bool:
+    value = record.get(key)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise UserError(f"{place}: {key} is {value!r}: write true or false, without quotes")
 
 
 def _field(path: Path, place: str, record: Any, key: str, kind: type) -> Any:
@@ -136,8 +150,6 @@ def check_questions(path: str, questions: Iterator[Question], *, is_train: bool)
     numbers: list[int] = []
     seen: dict[str, Question] = {}
     all_questions = list(questions)
-    if not all_questions:
-        raise UserError(f"{path}: no question in the file: give one with questions")
     has_labels = any(q.answers or q.is_impossible for q in all_questions)
     for item in all_questions:
         name = item.id

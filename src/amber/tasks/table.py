@@ -6,7 +6,6 @@ have values without text (None).
 """
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 
 from amber.config import suggest
 from amber.errors import UserError
-from amber.tasks.content import Encoding, read_lines
+from amber.tasks.content import Encoding, parse_json, read_lines
 from amber.text.files import COMPRESSED_SUFFIXES
 
 TableFormat = Literal["tsv", "csv", "jsonl", "parquet"]
@@ -213,7 +212,7 @@ def _json_lines(path: Path, lines: Sequence[str]) -> Table:
         if blank is not None and rows:
             raise UserError(f"{path}, line {blank}: a blank line between records: remove it")
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except (ValueError, RecursionError) as error:
             raise UserError(
                 f"{path}, line {number}: not a JSON record ({error}): put one object on each line"

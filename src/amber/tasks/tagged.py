@@ -1,11 +1,12 @@
 """Words and tags -> examples with words as parts of a text, and BIO tags."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from amber.errors import UserError
 from amber.tasks.example import TaggedExample
-from amber.tasks.scheme import detect_scheme, split_tag, to_bio
+from amber.tasks.scheme import OUTSIDE, detect_scheme, split_tag, to_bio
 from amber.tasks.table import Table
 from amber.tasks.task import ReadFile
 
@@ -71,10 +72,17 @@ def _as_bio(
                 )
     scheme = detect_scheme(sentences)
     if scheme is None:
-        letters = {tag[0] for tags in sentences for tag in tags}
+        letters = Counter(tag[0] for tags in sentences for tag in tags if tag != OUTSIDE)
+        rarest = min(letters, key=lambda letter: letters[letter])
+        first = next(
+            place(index, position)
+            for index, tags in enumerate(sentences)
+            for position, tag in enumerate(tags)
+            if tag[0] == rarest
+        )
         raise UserError(
-            f"{path}, column 'tag': the letters {', '.join(sorted(letters))} of the tags belong to "
-            "no one scheme: use BIO, IOB1, BIOES, BMES or BILOU throughout"
+            f"{first}: {rarest}- and the other letters of the tags ({', '.join(sorted(letters))}) "
+            "belong to no one scheme: use BIO, IOB1, BIOES, BMES or BILOU throughout"
         )
     bio: list[tuple[str, ...] | None] = []
     broken: list[str] = []
