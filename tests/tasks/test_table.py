@@ -129,6 +129,19 @@ def test_text_must_be_text(tmp_path):
             table.text(*table.rows[number - 1], "t")
 
 
+def test_a_number_that_is_none_is_no_text(tmp_path):
+    table = read_table_of(tmp_path / "a.jsonl", b'{"t": NaN}\n')
+    with pytest.raises(UserError, match="line 1, column 't': no value where text is needed"):
+        table.text(*table.rows[0], "t")
+
+
+def test_half_a_character_is_named(tmp_path):
+    whole = rb'{"t": "\ud83d\ude00 \\ud83d"}' + b"\n"
+    assert rows(tmp_path / "a.jsonl", whole) == [("\U0001f600 \\ud83d",)]
+    with pytest.raises(UserError, match=r"a\.jsonl, line 2: \\ud83d is half a character"):
+        rows(tmp_path / "a.jsonl", whole + rb'{"t": "a\ud83d"}')
+
+
 def test_parquet_and_compressed_files_give_the_same_rows(tmp_path):
     pq.write_table(pa.table({"text": ["a", "NA"], "n": [1, 2]}), tmp_path / "a.parquet")
     table = read_table(tmp_path / "a.parquet")

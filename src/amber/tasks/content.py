@@ -6,6 +6,7 @@ announces them, everything else is UTF-8 unless another encoding is named for wh
 
 import codecs
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from amber.errors import UserError
 from amber.tasks.config import Encoding
 from amber.text.files import MAGIC, Compression, Source, read_chunks
 from amber.text.lines import WIDE_MARKS
+
+_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
 def read_text(path: Path, *, encoding: Encoding = "utf-8") -> str:
@@ -54,10 +57,11 @@ def read_json(path: Path) -> Any:
     """Read a file that is one JSON value.
 
     Raises:
-        UserError: not JSON; names the line and column.
+        UserError: not JSON, or not text in it; names the line and column.
     """
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path}, line {error.lineno}, character {error.colno}: not JSON ({error.msg}): "
@@ -65,6 +69,25 @@ def read_json(path: Path) -> Any:
         ) from error
     except RecursionError as error:
         raise UserError(f"{path}: JSON nested too deeply: is this a file of examples?") from error
+    refuse_half_characters(text, value, where=str(path))
+    return value
+
+
+def refuse_half_characters(source: str, value: Any, *, where: str) -> None:
+    """Stop at half of a surrogate pair, which JSON can write (`\\ud800`) and no text can hold.
+
+    Raises:
+        UserError: there is one.
+    """
+    if not _SURROGATE.search(source):
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = str(error.object)[error.start]
+        raise UserError(
+            f"{where}: \\u{ord(half):x} is half a character: remove it, or write the other half too"
+        ) from error
 
 
 def _decode(raw: bytes, path: Path, encoding: Encoding) -> str:

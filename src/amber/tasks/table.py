@@ -7,6 +7,7 @@ have values without text (None).
 
 import csv
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 
 from amber.config import suggest
 from amber.errors import UserError
-from amber.tasks.content import Encoding, read_lines
+from amber.tasks.content import Encoding, read_lines, refuse_half_characters
 from amber.text.files import COMPRESSED_SUFFIXES
 
 TableFormat = Literal["tsv", "csv", "jsonl", "parquet"]
@@ -78,9 +79,11 @@ class Table:
         value = row.get(column)
         if isinstance(value, str):
             return value
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        is_nan = isinstance(value, float) and math.isnan(value)  # as pandas writes nothing
+        is_missing = value is None or is_nan
+        if isinstance(value, int | float) and not isinstance(value, bool) and not is_missing:
             return str(value)
-        kind = "no value" if value is None else f"a {type(value).__name__}"
+        kind = "no value" if is_missing else f"a {type(value).__name__}"
         raise UserError(f"{self.place(number, column)}: {kind} where text is needed: put text")
 
 
@@ -223,6 +226,7 @@ def _json_lines(path: Path, lines: Sequence[str]) -> Table:
                 f"{path}, line {number}: a JSON {type(record).__name__} where an object is "
                 "needed: put one object on each line"
             )
+        refuse_half_characters(line, record, where=f"{path}, line {number}")
         rows.append((number, record))
         columns |= dict.fromkeys(record)
     return Table(path=str(path), columns=tuple(columns), rows=tuple(rows))
@@ -231,10 +235,10 @@ def _json_lines(path: Path, lines: Sequence[str]) -> Table:
 def _parquet(path: Path) -> Table:
     try:
         table = pq.ParquetFile(path).read()
-    except (pa.ArrowException, OSError) as error:
+        rows = tuple(enumerate(table.to_pylist(), 1))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"{path}: not a readable Parquet file ({first}): give another") from error
-    rows = tuple(enumerate(table.to_pylist(), 1))
     if not rows:
         raise UserError(f"{path}: the file has no rows: give one with examples")
     return Table(path=str(path), columns=tuple(table.column_names), rows=rows, unit="row")
