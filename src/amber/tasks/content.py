@@ -7,12 +7,13 @@ announces them, everything else is UTF-8 unless another encoding is named for wh
 import codecs
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
 from amber.errors import UserError
 from amber.tasks.config import Encoding
-from amber.text.files import MAGIC, Compression, Source, read_chunks
+from amber.text.files import ARCHIVES, MAGIC, Compression, Source, read_chunks
 from amber.text.lines import WIDE_MARKS
 
 _SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
@@ -29,18 +30,25 @@ def read_text(path: Path, *, encoding: Encoding = "utf-8") -> str:
         UserError: unreadable, empty, or not in its encoding; names the line of the first bad byte.
     """
     try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):  # a pipe can be read once, and is read more than once
+            what = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
+            raise UserError(f"{path}: {what}: give a file")
         with path.open("rb") as file:
             head = file.read(8)
-        size = path.stat().st_size
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): give a readable file") from (
             error
         )
+    if head.startswith(ARCHIVES):
+        raise UserError(f"{path}: an archive or a spreadsheet: unpack it, or save it as TSV or CSV")
+    if head.startswith(b"PAR1\x15"):
+        raise UserError(f"{path}: a Parquet file by its first bytes: give it the suffix .parquet")
     compression: Compression = "none"
     for name, magic in MAGIC.items():
         if head.startswith(magic):
             compression = name
-    source = Source(path=path, format="txt", compression=compression, size=size)
+    source = Source(path=path, format="txt", compression=compression, size=info.st_size)
     text = _decode(b"".join(read_chunks(source)), path, encoding)
     if not text.strip("\ufeff \t\r\n"):
         raise UserError(f"{path}: the file is empty: give one with examples")
@@ -74,7 +82,7 @@ def read_json(path: Path) -> Any:
 
 
 def refuse_half_characters(source: str, value: Any, *, where: str) -> None:
-    """Stop at half of a surrogate pair, which JSON can write (`\\ud800`) and no text can hold.
+    """Stop at half of a surrogate pair, which JSON can write as an escape and no text can hold.
 
     Raises:
         UserError: there is one.

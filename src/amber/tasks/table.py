@@ -62,12 +62,17 @@ class Table:
             return
         if column in self.columns:
             raise UserError(
-                f"{self.place(1)}: {self.columns.count(column)} columns are named {column!r}: "
+                f"{self.path}: {self.columns.count(column)} columns are named {column!r}: "
                 "rename all but one"
             )
+        advice = (
+            "name it in the settings own.* of own data; with own.header false columns have numbers "
+            "from 1"
+        )
+        if len(self.columns) == 1 and any(mark in self.columns[0] for mark in ",;\t"):
+            advice = "part the columns by tabs in a .tsv file, by commas in a .csv file"
         raise UserError(
-            f"{self.place(1)}: no column {column!r}{suggest(column, list(self.columns))}: "
-            "name the column, or say that the file has no header and use numbers from 1"
+            f"{self.path}: no column {column!r}{suggest(column, list(self.columns))}: {advice}"
         )
 
     def text(self, number: int, row: Row, column: str) -> str:
@@ -103,6 +108,7 @@ def read_table(
     encoding: Encoding = "utf-8",
     is_ragged: bool = False,
     skips_short: bool = False,
+    keeps_blank: bool = False,
 ) -> Table:
     """Read a table, whole.
 
@@ -113,6 +119,7 @@ def read_table(
         encoding: of a file that is not valid UTF-8.
         is_ragged: a row may have more columns than the first one.
         skips_short: leave out and count rows with too few columns, instead of stopping.
+        keeps_blank: a row whose cells are all empty is a row, not a blank line.
 
     Raises:
         UserError: unreadable, empty, or a bad row; names file and line.
@@ -128,7 +135,14 @@ def read_table(
         if kind == "tsv"
         else _csv_cells(path, lines)
     )
-    return _table(path, cells, has_header=has_header, is_ragged=is_ragged, skips_short=skips_short)
+    return _table(
+        path,
+        cells,
+        has_header=has_header,
+        is_ragged=is_ragged,
+        skips_short=skips_short,
+        keeps_blank=keeps_blank,
+    )
 
 
 def _table(
@@ -138,13 +152,15 @@ def _table(
     has_header: bool,
     is_ragged: bool,
     skips_short: bool,
+    keeps_blank: bool,
 ) -> Table:
     columns: list[str] = []
     rows: list[tuple[int, Row]] = []
     blank: int | None = None
     num_short = 0
     for number, found in cells:
-        if not any(cell.strip() for cell in found):
+        is_row = keeps_blank and columns and len(found) >= len(columns)
+        if not is_row and not any(cell.strip() for cell in found):
             blank = number
             continue
         if not columns:
