@@ -86,7 +86,10 @@ def test_a_key_near_to_none_lists_all():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"inner": {"steps": 1.0}}, r"^f.toml \[inner\]: steps = 1.0 is not of type int"),
+        (
+            {"inner": {"steps": 1.0}},
+            r"^f.toml \[inner\]: steps = 1.0 is not of type int: write an int",
+        ),
         ({"inner": {"steps": True}}, "steps = True is not of type int"),
         ({"inner": {"rate": True}}, "rate = True is not of type float"),
         ({"inner": {"rate": "2e-4"}}, "rate = '2e-4' is not of type float: write a float"),
@@ -101,7 +104,7 @@ def test_a_key_near_to_none_lists_all():
         ({"other": 5}, "other = 5 is not of type Path"),
         ({"count": "4"}, "count = '4' is not of type int"),
         ({"count": False}, "count = False is not of type int"),
-        ({"names": "p"}, "names = 'p' is not of type tuple"),
+        ({"names": "p"}, r"names = 'p' is not a list: write \['p'\]"),
         ({"names": ["p", 3]}, "names = 3 is not of type str"),
     ],
 )

@@ -29,7 +29,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error}); give a TOML file") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: cannot be read ({reason}): give a TOML file") from error
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: is not TOML ({error}); correct the file") from error
 
@@ -124,17 +125,20 @@ def _convert(value: Any, kind: Any, *, where: str) -> Any:
         if value not in options:
             raise UserError(f"{where} = {value!r} is not one of {', '.join(map(repr, options))}")
         return value
-    if origin is tuple and isinstance(value, list | tuple):
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise UserError(f"{where} = {value!r} is not a list: write [{value!r}]")
         return tuple(_convert(item, options[0], where=where) for item in value)
     if kind is Path and isinstance(value, str):
         return Path(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     name = getattr(kind, "__name__", str(kind))
+    article = "an" if name[0] in "aeiou" else "a"
     if not isinstance(value, kind if origin is None else origin) or (
         isinstance(value, bool) and kind is not bool
     ):
-        raise UserError(f"{where} = {value!r} is not of type {name}: write a {name}")
+        raise UserError(f"{where} = {value!r} is not of type {name}: write {article} {name}")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{where} = {value!r} is not a number to compute with: write a finite one")
     return value

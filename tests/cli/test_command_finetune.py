@@ -116,7 +116,7 @@ def test_a_stopped_command_says_how_to_go_on(words, capsys, monkeypatch: pytest.
 
     monkeypatch.setattr(amber.cli.finetune, "finetune", stopped)
     assert main([*words, "--recipe.epochs", "1"]) == 143
-    assert "the same command goes on after them" in capsys.readouterr().out
+    assert "the same command goes on from there" in capsys.readouterr().out
 
 
 def write_shape(folder: Path) -> Path:

@@ -146,7 +146,7 @@ def test_a_value_of_the_wrong_type_names_file_and_key(toml, line, given):
 
 
 def test_a_text_that_is_no_list_names_file_and_key(toml):
-    with pytest.raises(UserError, match="f.toml: text = 5 is not of type"):
+    with pytest.raises(UserError, match="f.toml: text = 5 is not a list"):
         resolve(PrepareConfig, {"out": Path("o")}, config_path=toml("text = 5"))
 
 

@@ -10,6 +10,7 @@ from tuned_models import tune
 from amber.cli import evaluate as evaluation
 from amber.cli import predict as command
 from amber.downstream.predict_config import PredictConfig
+from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
 from amber.tasks.columns import read_columns
 from amber.tasks.task import TaskFile
@@ -68,6 +69,13 @@ def test_tags_are_written_in_columns_that_can_be_read_again(model: Path, tmp_pat
     assert first[:3] == [records[0]["words"][0], "0", str(len(records[0]["words"][0]))]
     again = read_columns(out, TaskFile(name="a.tsv", reader="columns"), joiner=None).examples
     assert [each.text.split() for each in again] == [record["words"] for record in records]
+
+
+def test_a_place_where_no_file_can_be_is_named(folder: Path, text: Path, tmp_path: Path):
+    for out in (text / "a.tsv", tmp_path / "folder.tsv"):
+        (tmp_path / "folder.tsv").mkdir(exist_ok=True)
+        with pytest.raises(UserError, match=f"out is {out}"):
+            command.run(PredictConfig(model=folder, file=text, out=out), is_json=False)
 
 
 def test_an_unfinished_output_leaves_no_file(

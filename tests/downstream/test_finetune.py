@@ -111,12 +111,24 @@ def test_the_same_command_goes_on_after_the_finished_seeds(
     assert stopped.median_model is None
     with pytest.raises(UserError, match="came to no end"):
         find_model(folder / "out")
+    (folder / "out" / "results.json").unlink()  # as when the process was killed
+    with pytest.raises(UserError, match="came to no end"):
+        find_model(folder / "out")
     result = finetune(config)
     assert result.is_done
     assert result.num_reused == 2
     assert begun == [0, 1, 2, 1]
     whole = finetune(toy_config(folder, model, seeds=3, out=folder / "whole"))
     assert [run.epochs for run in result.runs] == [run.epochs for run in whole.runs]
+
+
+def test_a_run_without_its_weights_is_run_again(folder: Path, model: Path):
+    config = toy_config(folder, model)
+    finetune(config)
+    (folder / "out" / "seed-0" / "model.safetensors").unlink()
+    assert finetune(config).num_reused == 0
+    assert (folder / "out" / "seed-0" / "model.safetensors").is_file()
+    assert finetune(config).num_reused == 1
 
 
 def test_runs_with_other_settings_are_not_used_again(folder: Path, model: Path):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from amber.downstream.config import FinetuneConfig, RecipeConfig
+from amber.downstream.material import read_material
 from amber.downstream.recipe import fill_recipe, nearest_size
 from amber.errors import UserError
 from amber.model.config import EncoderConfig
@@ -115,6 +116,7 @@ def test_a_setting_without_effect_on_the_task_is_refused(given, settings, messag
         ({"task": "hub:a", "data": ()} | {"own": OwnData(train=Path("t"))}, "own.train has no eff"),
         ({"task": "hub:a"}, "data has no effect with task hub:a"),
         ({"task": "own", "own": OwnData(train=Path("t"))}, "data and own.train"),
+        ({"task": "own", "own": OwnData(pair="text")}, "text, text, label: name different columns"),
         ({"task": "own", "dev_fraction": 0.1}, "own.dev_fraction does this"),
         ({"score_on": "test", "keep": "best"}, "keep best would choose by the test examples"),
         ({"score_on": "test", "patience": 1}, "patience would choose by the test examples"),
@@ -138,3 +140,11 @@ def test_settings_that_do_not_fit_together_are_refused(changes, message):
 def test_impossible_values_are_refused(changes, message):
     with pytest.raises(UserError, match=message):
         RecipeConfig(**changes)
+
+
+def test_what_is_scored_and_trained_on_is_counted(tmp_path: Path):
+    for split, words in (("train", "abc"), ("dev", "bcdx")):
+        rows = [f"{word}\t{number % 2}" for number, word in enumerate(words)]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    own = config(task="own", data=(tmp_path,))
+    assert read_material(own).notes == ("dev: 2 of 4 examples have the text of a train example",)

@@ -39,7 +39,7 @@ def test_all_values_are_combined_with_all_others(tmp_path: Path):
         ("", "holds no settings"),
         ("learning_rat = [1]", "no setting 'learning_rat' in recipe; did you mean 'learning_rate'"),
         ("epochs = 3", "epochs = 3 is not a list of values"),
-        ("epochs = []", "is not a list"),
+        ("epochs = []", r"is not a list of values: write epochs = \[1, 2\]"),
         ("epochs = [2, 2]", "epochs has a value more than once"),
         ('epochs = ["a"]', "epochs = 'a' is not of type int"),
         ("epochs = [0]", "recipe.epochs must be above 0"),

@@ -1,6 +1,7 @@
 """Predictions: equal to transformers', one for each row, in order, whatever the row is."""
 
 import json
+import os
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -195,6 +196,46 @@ def test_columns_can_be_named_and_ids_are_kept(model: Path, tmp_path: Path):
         rows_for(folder, path, own=DataColumns(label="text"))
 
 
+def test_rows_of_empty_cells_keep_their_places(model: Path, tmp_path: Path):
+    folder = tune(tmp_path / "m", model, "classification")
+    lines = ["text\tlabel", "good one\tx", "\t", "bad\tx", "\t"]
+    for name, mark in (("a.tsv", "\t"), ("a.csv", ",")):
+        rows = rows_for(
+            folder, write(tmp_path / name, *[each.replace("\t", mark) for each in lines])
+        )
+        assert [row.is_blank for row in rows] == [False, True, False, True]
+    lines = ["index\tsentence", "0\tgood", "\t", "2\tbad", "\t"]
+    rows = rows_for(glue_model(tmp_path / "n", model), write(tmp_path / "b.tsv", *lines))
+    assert [row.is_blank for row in rows] == [False, True, False, True]
+
+
+def test_an_id_that_was_named_must_be_there(model: Path, tmp_path: Path):
+    folder = tune(tmp_path / "m", model, "classification")
+    path = write(tmp_path / "a.tsv", "key\ttext", "k\tgood")
+    assert rows_for(folder, path, own=DataColumns(id="key"))[0].id == "k"
+    with pytest.raises(UserError, match="no column 'kex'; did you mean 'key'"):
+        rows_for(folder, path, own=DataColumns(id="kex"))
+
+
+def test_a_model_of_single_texts_reads_no_pairs_nor_the_reverse(model: Path, tmp_path: Path):
+    path = write(tmp_path / "a.tsv", "text\tother", "good\tbad")
+    single = tune(tmp_path / "m", model, "classification")
+    with pytest.raises(UserError, match="was trained on single texts: it cannot read pairs"):
+        rows_for(single, path, own=DataColumns(pair="other"))
+    pairs = tune(tmp_path / "n", model, "classification", labels=("0", "1"), task="mrpc", own={})
+    with pytest.raises(UserError, match="was trained on pairs of texts: name the second text with"):
+        rows_for(pairs, path, own=DataColumns(text="text"))
+    assert len(rows_for(pairs, path, own=DataColumns(text="text", pair="other"))) == 1
+
+
+def test_a_pipe_is_refused(model: Path, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(
+        UserError, match="pipe: not a regular file: write what it gives into a file"
+    ):
+        rows_for(glue_model(tmp_path / "m", model), tmp_path / "pipe")
+
+
 def glue_model(folder: Path, model: Path) -> Path:
     return tune(folder, model, "classification", labels=("0", "1"), task="cola", own={})
 
@@ -218,6 +259,10 @@ def test_a_named_task_gives_the_file_of_its_leaderboard(model: Path, tmp_path: P
     assert path.read_bytes() == expected.read_bytes()
     assert path.read_text().startswith(f"index\tprediction\n5\t{rows[0].value}\n")
     assert {each.name for each in tmp_path.iterdir()} == {"m", "glue", "sub", "by-hand"}
+    with pytest.raises(UserError, match="several rows have the id 5, and a leaderboard takes one"):
+        hand_in(prediction, [*rows, rows[0]], tmp_path / "sub")
+    with pytest.raises(UserError, match="CoLA.tsv: cannot be written"):
+        hand_in(prediction, rows, path)
     trained_on = rows_for(folder, data / "train.tsv")
     assert probability(trained_on[0]) == pytest.approx(probability(rows[0]), abs=1e-6)
     assert rows_for(folder, tmp_path / "glue", split="train")[0].fields == trained_on[0].fields

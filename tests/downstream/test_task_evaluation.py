@@ -72,8 +72,28 @@ def test_the_part_of_train_that_was_dev_is_dev_again(model: Path, tmp_path: Path
     found = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder))
     assert found.num_examples["dev"] == result.num_examples["dev"]
     assert found.scores == result.runs[0].scores
-    whole = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder, split="train"))
-    assert whole.num_examples == {"train": result.num_examples["train"]}
+    for data in (folder, folder / "train.tsv"):
+        dev = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=data, split="dev"))
+        assert dev.scores == result.runs[0].scores
+        train = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=data, split="train"))
+        assert train.num_examples == {"train": result.num_examples["train"]}
+    whole = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder / "train.tsv"))
+    assert whole.num_examples == {"file": 16}
+    assert [note for note in whole.notes if "--split dev scores the part" in note]
+
+
+def test_the_part_of_a_named_task_that_was_dev_is_dev_again(model: Path, tmp_path: Path):
+    folder = tmp_path / "RTE"
+    folder.mkdir()
+    rows = [f"{n}\tgood {n % 5}\tone {n}\t{'not_' * (n % 2)}entailment" for n in range(20)]
+    lines = ["index\tsentence1\tsentence2\tlabel", *rows]
+    (folder / "train.tsv").write_text("\n".join(lines) + "\n")
+    config = toy_config(folder, model, recipe=SHORT, own=OwnData())
+    config = replace(config, task="rte", data=(folder,), dev_fraction=0.3, out=tmp_path / "out")
+    result = finetune(config)
+    found = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder))
+    assert found.num_examples == {"dev": result.num_examples["dev"]}
+    assert found.scores == result.runs[0].scores
 
 
 def test_a_named_task_is_scored_in_its_own_layout(model: Path, tmp_path: Path):

@@ -95,7 +95,7 @@ def test_an_empty_text_is_two_special_tokens():
 
 
 def test_a_length_without_room_for_text_is_refused():
-    with pytest.raises(UserError, match="max_length is 2, and special tokens take 2"):
+    with pytest.raises(UserError, match="recipe.length is 2, and special tokens take 2"):
         encode_texts([TextExample(id="0", text="a")], tiny(), max_length=2)
     with pytest.raises(UserError, match="special tokens take 3"):
         encode_texts([TextExample(id="0", text="a", pair="b")], tiny(), max_length=3)

@@ -7,7 +7,7 @@ import pytest
 
 from amber.errors import UserError
 from amber.tasks.example import Answer
-from amber.tasks.own import OwnData, load_own
+from amber.tasks.own import OwnData, load_own, own_task
 
 
 def write(path: Path, text: str) -> Path:
@@ -53,7 +53,7 @@ def test_without_a_header_columns_go_by_number(tmp_path):
     path = write(tmp_path / "a.tsv", "x\tA\ny\tB\n")
     _, data = load_own(OwnData(train=path, header=False, text="2", label="1"))
     assert labels_of(data) == ["x", "y"]
-    with pytest.raises(UserError, match=r"line 1: no column 'text'.*no header"):
+    with pytest.raises(UserError, match=r"no column 'text'; there are .*own.header false"):
         load_own(OwnData(train=path))
 
 
@@ -90,6 +90,7 @@ def test_the_list_of_labels_can_be_given_and_keeps_its_order(tmp_path):
     ("text", "message"),
     [
         ("text\tlabel\na\tx\nb\tx\n", "column 'label': all 2 labels are 'x'"),
+        ("text\tlabel\n\tx\n \ty\n", "every text is empty: name the right column"),
         ("text\tlabel\na\tx\nb\t\n", "line 3, column 'label': nothing where a label is needed"),
         ("text\tlabels\na\tx\n", r"no column 'label'; did you mean 'labels'\?"),
         ("text\tlabel\na\tx\nb\n", "line 3: 1 column where 2"),
@@ -100,6 +101,11 @@ def test_a_bad_train_file_is_refused_with_its_place(tmp_path, text, message):
     path = write(tmp_path / "train.tsv", text)
     with pytest.raises(UserError, match=rf"train\.tsv.*{message}"):
         load_own(OwnData(train=path))
+
+
+def test_a_name_of_a_label_is_not_empty():
+    with pytest.raises(UserError, match="own.labels: one of them is empty"):
+        own_task(OwnData(labels=("x", " ")))
 
 
 def test_null_is_no_label_and_the_test_file_needs_none(tmp_path):
@@ -116,7 +122,7 @@ def test_an_empty_text_is_kept_and_counted(tmp_path):
     path = write(tmp_path / "a.tsv", "text\tlabel\n\tx\nb\ty\n")
     _, data = load_own(OwnData(train=path))
     assert data.splits["train"][0].text == ""
-    assert data.notes == (f"{path}: 1 rows with an empty text",)
+    assert data.notes == (f"{path}: 1 row with an empty text",)
 
 
 @pytest.mark.parametrize("value", ["high", "nan", "inf", "1,5", "1_0", "", "True"])
@@ -124,6 +130,16 @@ def test_a_regression_label_that_is_no_number_is_named(tmp_path, value):
     path = write(tmp_path / "a.tsv", f"text\tlabel\na\t1.5\nb\t{value}\n")
     with pytest.raises(UserError, match="line 3, column 'label'"):
         load_own(OwnData(kind="regression", train=path))
+
+
+def test_regression_labels_that_float32_cannot_hold_are_named(tmp_path):
+    own = OwnData(kind="regression", train=tmp_path / "a.tsv")
+    write(tmp_path / "a.tsv", "text\tlabel\na\t1.5\nb\t1e31\n")
+    with pytest.raises(UserError, match="line 3, column 'label': '1e31' is too large to learn"):
+        load_own(own)
+    write(tmp_path / "a.tsv", "text\tlabel\na\t1000000001\nb\t1000000002\n")
+    with pytest.raises(UserError, match="column 'label': the labels differ by less than float32"):
+        load_own(own)
 
 
 def test_regression_labels_are_floats(tmp_path):
@@ -141,6 +157,9 @@ def test_several_labels_come_from_a_cell_or_a_list(tmp_path):
     assert data.labels == ("a", "b", "c")
     path = write(tmp_path / "a.jsonl", lines(*({"text": "t", "label": x} for x in ([2, 1], []))))
     assert labels_of(load_own(OwnData(kind="multilabel", train=path))[1]) == [("2", "1"), ()]
+    path = write(tmp_path / "a.tsv", "text\tlabel\nt\tb;a\nu\tb; a\n")
+    with pytest.raises(UserError, match="all 2 labels are b, a, so there is nothing to learn"):
+        load_own(own)
     path = write(tmp_path / "b.jsonl", lines({"text": "t", "label": 5}))
     with pytest.raises(UserError, match="line 1, column 'label': 5 where labels are needed"):
         load_own(OwnData(kind="multilabel", train=path))

@@ -140,6 +140,7 @@ def test_equally_frequent_labels_go_by_their_order():
 def test_the_baseline_of_other_kinds():
     assert baseline("regression", "mse", [1.0, 3.0], [2.0, 4.0]).value == 2.0
     assert baseline("regression", "pearson", [1.0, 3.0], [2.0, 4.0]).value == 0.0
+    assert baseline("multilabel", "accuracy", [(), (), ("a",)], [()]).note == "no label"
     sets = baseline("multilabel", "micro_f1", [("b", "a"), ("a", "b"), ("c",)], [("a",)])
     assert (sets.value, sets.note) == (pytest.approx(2 / 3), "always 'a, b'")
     assert baseline("tagging", "entity_f1", [("B-x",)], [("B-x", "O")]).value == 0.0

@@ -1,4 +1,5 @@
 import gzip
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -88,6 +89,21 @@ def test_a_blank_line_between_rows_is_named(tmp_path):
         rows(tmp_path / "a.jsonl", b'{"a": 1}\n\n{"a": 2}\n')
 
 
+def test_rows_of_empty_cells_can_be_kept(tmp_path):
+    expected = [("a", "1"), ("", ""), ("b", "2"), ("", "")]
+    text = b"x\ty\na\t1\n\t\nb\t2\n\t\n\n"
+    assert rows(tmp_path / "a.tsv", text, keeps_blank=True) == expected
+    text = text.replace(b"\t", b",")
+    assert rows(tmp_path / "a.csv", text, keeps_blank=True) == expected
+    assert rows(tmp_path / "b.csv", b'x\n""\na\n""\n\n', keeps_blank=True) == [
+        ("",),
+        ("a",),
+        ("",),
+    ]
+    with pytest.raises(UserError, match="line 3: a blank line"):
+        rows(tmp_path / "b.csv", b"x\na\n\nb\n", keeps_blank=True)
+
+
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", b" \t\r\n"])
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
 def test_an_empty_file_is_refused(tmp_path, content, name):
@@ -110,6 +126,10 @@ def test_a_wrong_column_is_answered_with_the_nearest(tmp_path):
     table = read_table_of(tmp_path / "a.tsv", b"text\tlabels\na\t1\n")
     with pytest.raises(UserError, match=r"no column 'label'; did you mean 'labels'\?"):
         table.require("label")
+    with pytest.raises(UserError, match="name it in the settings own"):
+        table.require("label")
+    with pytest.raises(UserError, match=r"there are text,label: part the columns by tabs in"):
+        read_table_of(tmp_path / "a.tsv", b"text,label\na,1\n").require("text")
     with pytest.raises(UserError, match="2 columns are named 'text'"):
         read_table_of(tmp_path / "a.tsv", b"text\ttext\na\t1\n").require("text")
 
@@ -127,6 +147,35 @@ def test_text_must_be_text(tmp_path):
     for number in (3, 4):
         with pytest.raises(UserError, match=f"line {number}, column 't': no value"):
             table.text(*table.rows[number - 1], "t")
+
+
+def test_a_number_that_is_none_is_no_text(tmp_path):
+    table = read_table_of(tmp_path / "a.jsonl", b'{"t": NaN}\n')
+    with pytest.raises(UserError, match="line 1, column 't': no value where text is needed"):
+        table.text(*table.rows[0], "t")
+
+
+def test_what_is_no_text_is_named(tmp_path):
+    with pytest.raises(UserError, match="an archive or a spreadsheet: unpack it"):
+        rows(tmp_path / "a.xlsx", b"PK\x03\x04\x14\x00\x00\x00")
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="a Parquet file by its first bytes"):
+        rows(tmp_path / "a.tsv", (tmp_path / "a.parquet").read_bytes())
+    with pytest.raises(UserError, match="a folder: give a file"):
+        read_table(tmp_path)
+
+
+def test_a_pipe_is_refused_before_it_is_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="pipe: not a regular file: give a file"):
+        read_table(tmp_path / "pipe")
+
+
+def test_half_a_character_is_named(tmp_path):
+    whole = rb'{"t": "\ud83d\ude00 \\ud83d"}' + b"\n"
+    assert rows(tmp_path / "a.jsonl", whole) == [("\U0001f600 \\ud83d",)]
+    with pytest.raises(UserError, match=r"a\.jsonl, line 2: \\ud83d is half a character"):
+        rows(tmp_path / "a.jsonl", whole + rb'{"t": "a\ud83d"}')
 
 
 def test_parquet_and_compressed_files_give_the_same_rows(tmp_path):
@@ -156,13 +205,6 @@ def test_a_missing_file_is_named(tmp_path):
     for name in ("no.tsv", "no.parquet"):
         with pytest.raises(UserError, match=name):
             read_table(tmp_path / name)
-
-
-def test_half_a_surrogate_pair_becomes_a_character_that_can_be_written(tmp_path):
-    lines = b'{"a": "\\ud83d x \\uD83D\\uDE00", "b": [{"\\udc00": "\\ude00"}]}\n'
-    ((text, parts),) = rows(tmp_path / "a.jsonl", lines)
-    assert text == "\ufffd x \U0001f600"
-    assert parts == [{"\ufffd": "\ufffd"}]
 
 
 def test_utf_16_without_its_mark_is_named(tmp_path):

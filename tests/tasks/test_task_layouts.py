@@ -110,7 +110,7 @@ def test_qqp_leaves_out_broken_rows_and_counts_them(tmp_path):
     write(tmp_path, train__tsv=header + rows, test__tsv="id\tquestion1\tquestion2\n0\tA\tB\n")
     data = load_task(find_task("qqp"), tmp_path)
     assert [e.id for e in data.splits["train"]] == ["5", "7"]
-    assert "1 rows with too few columns" in data.notes[0]
+    assert "1 row with too few columns" in data.notes[0]
     assert labels_of(data, "test") == [None]
 
 
@@ -134,7 +134,7 @@ def test_mnli_has_two_dev_sets_and_the_diagnostic_one(tmp_path):
     assert data.splits["test_mismatched"][0].id == "5"
     assert labels_of(data, "ax") == [None]
     assert data.labels == ("entailment", "neutral", "contradiction")
-    assert [n for n in data.notes if "1 rows labelled '-' left out" in n]
+    assert [n for n in data.notes if "1 row labelled '-' left out" in n]
     assert list(load_task(find_task("ax"), tmp_path).splits) == ["test"]
 
 

@@ -136,7 +136,8 @@ def start_lines(outline: FinetuneResult, *, num_jobs: int) -> list[str]:
     lines += [f"note      {note}" for note in outline.notes]
     lines += [f"note      {line}" for line in loss_lines(outline)]
     if outline.num_reused:
-        lines.append(f"resumed   {outline.num_reused} finished runs are used again")
+        runs = "run is" if outline.num_reused == 1 else "runs are"
+        lines.append(f"resumed   {outline.num_reused} finished {runs} used again")
     return lines
 
 
@@ -191,7 +192,8 @@ def show_result(result: FinetuneResult, console: Console) -> None:
 
     if not result.is_done:
         done = len(result.runs) or sum(len(point.runs) for point in result.points)
-        say(f"\nstopped; {done} finished runs are kept, and the same command goes on after them")
+        kept = "1 finished run is" if done == 1 else f"{done} finished runs are"
+        say(f"\nstopped; {kept} kept, and the same command goes on from there")
         if not result.runs:
             return
     console.print()

@@ -147,7 +147,7 @@ def summary(
     if labels:
         often = sorted(labels, key=lambda name: -labels[name])[:MOST_LISTED]
         more = " ..." if len(labels) > MOST_LISTED else ""
-        words.append(", ".join(f"{labels[name]:,} {name}" for name in often) + more)
+        words.append(", ".join(f"{name} ({labels[name]:,})" for name in often) + more)
     if prediction.tuned.kind == "qa":
         words.append(f"{counts['answers']:,} answers")
     if prediction.tuned.kind == "tagging":

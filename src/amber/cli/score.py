@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from amber.cli.bar import Bar
 from amber.cli.output import duration, open_console, print_json, short_number
+from amber.errors import UserError
 from amber.run.commands import ScoreConfig
 from amber.run.device import open_process
 from amber.run.folders import open_model
@@ -86,16 +87,25 @@ def open_output(path: Path | None, *, is_to_stdout: bool) -> Iterator[TextIO | N
     """Open what the lines are written to; a file gets its name when it is complete.
 
     Only the first of several processes writes.
+
+    Raises:
+        UserError: nothing can be written there.
     """
+    if path is not None and path.is_dir():
+        raise UserError(f"out is {path}, a folder: name a file")
     if os.environ.get("RANK", "0") != "0" or (path is None and not is_to_stdout):
         yield None
     elif path is None:
         yield sys.stdout
     else:
-        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")
         try:
-            with part.open("w", encoding="utf-8", newline="\n") as file:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = part.open("w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UserError(f"out is {path}: cannot be written ({error.strerror})") from error
+        try:
+            with file:
                 yield file
             part.replace(path)
         finally:

@@ -240,6 +240,11 @@ class FinetuneConfig:
             raise UserError(f"own.{idle[0]} has no effect with task {self.task}: {other}")
         if is_hub and self.data:
             raise UserError(f"data has no effect with task {self.task}: leave it out")
+        columns = [c for c in (self.own.text, self.own.pair, self.own.label) if c is not None]
+        if len(set(columns)) < len(columns):
+            raise UserError(
+                f"own.text, own.pair and own.label are {', '.join(columns)}: name different columns"
+            )
         if "epochs" in given and self.recipe.epochs is not None:
             raise UserError("own.epochs has no effect with recipe.epochs: leave one of them out")
         if is_own and self.data and any(name in files for name in given):

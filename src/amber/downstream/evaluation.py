@@ -8,8 +8,14 @@ from typing import Final
 
 import torch
 
-from amber.downstream.inputs import DataLayout, fitting_file, known_file, layout_for
-from amber.downstream.material import ALSO_SCORED
+from amber.downstream.inputs import (
+    DataLayout,
+    fitting_file,
+    known_file,
+    layout_for,
+    refuse_other_paths,
+)
+from amber.downstream.material import ALSO_SCORED, with_dev
 from amber.downstream.scoring import (
     Baseline,
     baselines_of,
@@ -34,6 +40,11 @@ PRETRAINED_ONLY: Final = (
     "by",
     "length",
     *(name for name in HELD_OUT_ONLY if name != "batch_size"),
+)
+
+HELD_OUT: Final = (
+    "the model was trained on a part of its train file; if this is that file, --split dev scores "
+    "the part that was held out"
 )
 
 OnCount = Callable[[float, int | None], None]
@@ -106,7 +117,7 @@ def evaluate_task(
     if tuned.task is not None and config.task is None:
         task = replace(task, metrics=tuple(tuned.details.get("metrics", task.metrics)))
     check_metrics(task, len(tuned.labels))
-    data = read_labelled(tuned, layout, config.data)
+    data = read_labelled(tuned, layout, config, path=config.data)
     names = scored_splits(data, config.data, config.split)
     golds = {name: golds_of(data.splits[name], where=data.files[name]) for name in names}
     has_train = "train" in data.splits
@@ -167,29 +178,41 @@ def threads_of(tuned: TunedModel) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def read_labelled(tuned: TunedModel, layout: DataLayout, path: Path) -> TaskData:
+def read_labelled(
+    tuned: TunedModel, layout: DataLayout, config: EvaluateConfig, *, path: Path
+) -> TaskData:
     """Read labelled data and check its labels against those of the model.
+
+    Where dev was a part of train in the training, it is that part again.
 
     Args:
         tuned: the model.
         layout: of the data.
+        config: may name the task or the split.
         path: a folder, of which all splits are read, or a file, which becomes the split `file`.
 
     Raises:
         UserError: a bad file, or a label that the model does not know.
     """
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder: give labelled examples")
+    refuse_other_paths(path)
     task, own = layout.task, layout.own
     if own is not None and path.is_dir():
         has_dev = bool(files_called(path, "dev"))
         own = replace(own, folder=path, dev_fraction=0.0 if has_dev else own.dev_fraction)
         return load_own(own, labels=tuned.labels)[1]
     if own is not None:
-        own = replace(own, test=path, dev_fraction=0.0)
-        return as_one_file(load_own(own, labels=tuned.labels)[1])
+        if own.dev_fraction and config.split in ("dev", "train"):
+            return load_own(replace(own, train=path), labels=tuned.labels)[1]
+        data = load_own(replace(own, test=path, dev_fraction=0.0), labels=tuned.labels)[1]
+        notes = (*data.notes, HELD_OUT) if own.dev_fraction else data.notes
+        return as_one_file(replace(data, notes=notes))
     if path.is_dir():
-        return load_task(task, path, labels=tuned.labels)
+        data = load_task(task, path, labels=tuned.labels)
+        fraction = tuned.details.get("dev_fraction", 0.0) if config.task is None else 0.0
+        if not fraction or "dev" in data.splits or "train" not in data.splits:
+            return data
+        splits = with_dev(task, data.splits, fraction, files=data.files)
+        return replace(data, splits=splits, files=data.files | {"dev": data.files["train"]})
     return as_one_file(load_task(only_file(task, path), path.parent, labels=tuned.labels))
 
 

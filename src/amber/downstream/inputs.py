@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from amber.config import update
 from amber.downstream.tuned_model import TunedModel
@@ -34,8 +34,15 @@ class DataLayout:
     own: OwnData | None
     """Columns of own data; None where the files are those of a named task."""
 
-    is_table: bool = False
-    """Columns were named, so that no file is plain text."""
+    named: frozenset[str] = frozenset()
+    """Settings of own data that were given for these files, beside those of the training."""
+
+    @property
+    def is_paired(self) -> bool:
+        """Two texts make an example."""
+        if self.own is not None:
+            return self.own.pair is not None
+        return any(file.pair or file.reader == "csl" for file in layouts_of(self.task))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +70,21 @@ def layout_for(tuned: TunedModel, *, task: str | None, columns: DataColumns) -> 
     Raises:
         UserError: the task is of another kind than the model, or a column is without effect.
     """
-    name, changes = task or tuned.task or "own", columns.given()
+    trained = find_layout(tuned, tuned.task or "own", {})
+    layout = trained
+    if task is not None or columns.given():
+        layout = find_layout(tuned, task or tuned.task or "own", columns.given())
+    if tuned.task is not None and layout.is_paired != trained.is_paired:
+        raise UserError(
+            f"{tuned.path} was trained on pairs of texts: name the second text with --own.pair"
+            if trained.is_paired
+            else f"{tuned.path} was trained on single texts: it cannot read pairs"
+        )
+    return layout
+
+
+def find_layout(tuned: TunedModel, name: str, changes: dict[str, Any]) -> DataLayout:
+    """Find the layout of a task, or of own data with some columns changed."""
     if name != "own" and not name.startswith("hub:"):
         found = find_task(name)
         if found.kind != tuned.kind:
@@ -74,10 +95,10 @@ def layout_for(tuned: TunedModel, *, task: str | None, columns: DataColumns) -> 
         if not changes:
             return DataLayout(task=found, own=None)
     own = OwnData(kind=tuned.kind)
-    if "own" in tuned.details and task is None:
+    if "own" in tuned.details and name == tuned.task:
         own = update(OwnData(), tuned.details["own"], where=f"{tuned.path}/config.json")
     own = replace(own, **changes)
-    return DataLayout(task=own_task(own), own=own, is_table=bool(changes.keys() - {"encoding"}))
+    return DataLayout(task=own_task(own), own=own, named=frozenset(changes))
 
 
 def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInput:
@@ -92,8 +113,7 @@ def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInpu
         UserError: a bad file, or none of that split.
     """
     task, own = layout.task, layout.own
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder: give a file with texts")
+    refuse_other_paths(path)
     if own is not None:
         if path.is_dir():
             path = own_split(path, split or "test")
@@ -106,11 +126,23 @@ def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInpu
     elif (known := known_file(task, path)) is not None:
         found, file = known[0] if split is None else split, known[1]
     elif is_plain(path) and task.kind in ("classification", "multilabel", "regression"):
-        refuse_pairs(path, is_pair=any(f.pair or f.reader == "csl" for f in layouts_of(task)))
+        refuse_pairs(path, is_pair=layout.is_paired)
         return TaskInput(examples=plain_lines(path), path=str(path), split=split or "test")
     else:
         found, file = split or "test", fitting_file(task, path)
     return TaskInput(examples=read_task_rows(path, file, task), path=str(path), split=found)
+
+
+def refuse_other_paths(path: Path) -> None:
+    """Stop where there is neither a file nor a folder.
+
+    Raises:
+        UserError: nothing is there, or a pipe, which can be read once only.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder: give a file with texts")
+    if not path.is_file() and not path.is_dir():
+        raise UserError(f"{path}: not a regular file: write what it gives into a file first")
 
 
 def layouts_of(task: Task) -> tuple[TaskFile, ...]:
@@ -164,7 +196,9 @@ def own_split(folder: Path, split: str) -> Path:
     if len(found) != 1:
         what = f"{len(found)} files" if found else "no file"
         names = " or ".join(STEMS.get(split, (split,)))
-        raise UserError(f"{folder}: {what} called {names}: give the file itself")
+        raise UserError(
+            f"{folder}: {what} called {names}: give the file itself, or another --split"
+        )
     return found[0]
 
 
@@ -172,7 +206,7 @@ def read_task_rows(path: Path, file: TaskFile, task: Task) -> tuple[Example, ...
     """Read a file of a named task, every row of it."""
     task = replace(task, no_label=None)
     reader = "table" if file.reader.startswith("msr") else file.reader
-    file = replace(file, label=UNREAD, skips_short=False, reader=reader)
+    file = replace(file, label=UNREAD, skips_short=False, keeps_blank=True, reader=reader)
     if reader == "squad":
         return unanswered(squad_questions(path))
     if reader == "columns":
@@ -191,12 +225,14 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
     if kind == "tagging" and suffix == "tsv":
         file = TaskFile(name=path.name, reader="columns", encoding=own.encoding)
         return read_columns(path, file, joiner=own.joiner, reads_tags=False).examples
-    is_text = kind not in ("tagging", "qa") and is_plain(path) and not layout.is_table
+    is_text = kind not in ("tagging", "qa") and is_plain(path) and not layout.named - {"encoding"}
     if is_text and not has_header(path, own):
-        refuse_pairs(path, is_pair=own.pair is not None)
+        refuse_pairs(path, is_pair=layout.is_paired)
         return plain_lines(path, own)
-    table = read_table(path, has_header=own.header, encoding=own.encoding)
+    table = read_table(path, has_header=own.header, encoding=own.encoding, keeps_blank=True)
     if own.id is not None and own.id not in table.columns:
+        if "id" in layout.named:
+            table.require(own.id)
         own = replace(own, id=None)
     if kind == "qa":
         return table_rows(table, own)

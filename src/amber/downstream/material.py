@@ -9,7 +9,7 @@ from amber.downstream.config import FinetuneConfig
 from amber.downstream.scoring import check_metrics, golds_of
 from amber.downstream.sequences import permutation
 from amber.errors import UserError
-from amber.tasks.example import Example, place_of
+from amber.tasks.example import Example, QAExample, TaggedExample, place_of
 from amber.tasks.hub import load_hub
 from amber.tasks.load import load_task
 from amber.tasks.named import find_task
@@ -65,6 +65,7 @@ def read_material(config: FinetuneConfig) -> Material:
     where = {name: data.files.get(name, name) for name in splits}
     golds = {name: golds_of(splits[name], where=where[name]) for name in [*names, "train"]}
     train = splits["train"]
+    notes += overlap_notes(splits, names)
     if config.limit_train > len(train):
         raise UserError(
             f"limit_train is {config.limit_train}, and there are {len(train)} examples to train "
@@ -89,6 +90,24 @@ def read_material(config: FinetuneConfig) -> Material:
         files={name: where[name] for name in [*names, "train"]},
         notes=tuple(notes),
     )
+
+
+def overlap_notes(splits: dict[str, tuple[Example, ...]], names: Sequence[str]) -> list[str]:
+    """Say how much of what is scored is trained on, too."""
+    known = {content_of(example) for example in splits["train"]}
+    counts = {name: sum(content_of(each) in known for each in splits[name]) for name in names}
+    return [
+        f"{name}: {count:,} of {len(splits[name]):,} examples have the text of a train example"
+        for name, count in counts.items()
+        if count
+    ]
+
+
+def content_of(example: Example) -> tuple[str, str | None]:
+    """Return what is read of an example."""
+    if isinstance(example, QAExample):
+        return example.question, example.context
+    return example.text, None if isinstance(example, TaggedExample) else example.pair
 
 
 def read_task(config: FinetuneConfig) -> tuple[Task, TaskData]:

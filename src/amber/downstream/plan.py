@@ -196,6 +196,8 @@ def details_of(config: FinetuneConfig, material: Material) -> dict[str, Any]:
     """Return what a prediction needs to know of the task."""
     task = material.task
     details: dict[str, Any] = {"task": config.task, "metrics": list(task.metrics)}
+    if config.dev_fraction:
+        details["dev_fraction"] = config.dev_fraction
     if config.own != OwnData() or config.task == "own":
         own = to_dict(config.own)
         details["own"] = {n: v for n, v in own.items() if f"own.{n}" not in OWN_FILES}

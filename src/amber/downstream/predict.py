@@ -1,5 +1,6 @@
 """Predict for every row of a file, in order: what `amber predict` does."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,10 +229,16 @@ def hand_in(prediction: Prediction, rows: Sequence[Row], folder: Path) -> Path:
         folder: is made if it is not there.
 
     Raises:
-        UserError: a label that the task does not have.
+        UserError: a label that the task does not have, or an id that occurs twice.
     """
     beside = folder.with_name(f".{folder.name}.unfinished")
     values = {row.id: row.value for row in rows}
+    if len(values) < len(rows):
+        twice = next(name for name, count in Counter(row.id for row in rows).items() if count > 1)
+        raise UserError(
+            f"{prediction.input.path}: several rows have the id {twice}, and a leaderboard takes "
+            "one prediction for each: give the task's own file"
+        )
     path = None
     try:
         path = write_submission(
@@ -239,6 +246,8 @@ def hand_in(prediction: Prediction, rows: Sequence[Row], folder: Path) -> Path:
         )
         folder.mkdir(parents=True, exist_ok=True)
         return path.replace(folder / path.name)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        raise UserError(f"submission is {folder}: cannot be written ({error.strerror})") from error
     finally:
         if path is not None:
             path.unlink(missing_ok=True)

@@ -74,7 +74,7 @@ def find_finished(out: Path, assignments: Sequence[Assignment]) -> dict[int, See
     for number, assignment in enumerate(assignments):
         path = out / assignment.folder / RUN
         run = read_run(path)
-        if run is None:
+        if run is None or not (path.parent / "model.safetensors").is_file():
             continue
         changed = differences(flatten(run.settings), flatten(assignment.settings))
         if changed:
@@ -111,4 +111,6 @@ def write_config(
         config.out.mkdir(parents=True, exist_ok=True)
         write_whole(config.out / "config.toml", to_toml(values))
     except OSError as error:
-        raise UserError(f"{config.out}: cannot be written ({error}); give another --out") from error
+        raise UserError(
+            f"{config.out}: cannot be written ({error.strerror}): give another --out"
+        ) from error

@@ -206,7 +206,11 @@ def find_model(path: Path) -> Path:
         UserError: the results are damaged, or have no model.
     """
     results = path / RESULTS
-    if not results.is_file() or (path / "config.json").is_file():
+    if (path / "config.json").is_file():
+        return path
+    if not results.is_file():
+        if any(path.glob(f"*/{RUN}")):
+            raise UserError(unfinished(path))
         return path
     try:
         model = json.loads(results.read_text(encoding="utf-8"))["median_model"]
@@ -214,8 +218,13 @@ def find_model(path: Path) -> Path:
         raise UserError(f"{results}: cannot be read ({error}): fine-tune again") from error
     folder = path / str(model)
     if model is None or not (folder / "config.json").is_file():
-        raise UserError(
-            f"{path}: the fine-tuning came to no end, so there is no median model: finish it with "
-            "the same command, or give one of its seed folders"
-        )
+        raise UserError(unfinished(path))
     return folder
+
+
+def unfinished(path: Path) -> str:
+    """Say that there is no median yet."""
+    return (
+        f"{path}: the fine-tuning came to no end, so there is no median model: finish it with the "
+        "same command, or give one of its seed folders"
+    )

@@ -34,7 +34,8 @@ def read_sweep(path: Path, given: RecipeConfig) -> list[tuple[Changes, RecipeCon
             raise UserError(f"{path}: no setting {name!r} in recipe{suggest(name, list(known))}")
         if not isinstance(choices, list) or not choices:
             raise UserError(
-                f"{path}: {name} = {choices!r} is not a list of values: write [{choices}]"
+                f"{path}: {name} = {choices!r} is not a list of values: write "
+                f"{name} = {[choices] if choices != [] else '[1, 2]'}"
             )
         if any(choices.count(choice) > 1 for choice in choices):
             raise UserError(f"{path}: {name} has a value more than once: list each one once")

@@ -49,7 +49,7 @@ def baseline(
         guess = _most_frequent(train, labels)
         guesses = [guess] * len(gold)
         named = ", ".join(guess) if isinstance(guess, tuple) else guess
-        note = f"always '{named}'"
+        note = "no label" if guess == () else f"always '{named}'"
     return Score(value=score(metric, gold, guesses, labels=labels).value, note=note)
 
 

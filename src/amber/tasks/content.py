@@ -7,15 +7,16 @@ announces them, everything else is UTF-8 unless another encoding is named for wh
 import codecs
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
 from amber.errors import UserError
 from amber.tasks.config import Encoding
-from amber.text.files import MAGIC, Compression, Source, read_chunks
+from amber.text.files import ARCHIVES, MAGIC, Compression, Source, read_chunks
 from amber.text.lines import WIDE_MARKS
 
-_HALF = re.compile(r"[\ud800-\udfff]")
+_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
 def read_text(path: Path, *, encoding: Encoding = "utf-8") -> str:
@@ -29,20 +30,26 @@ def read_text(path: Path, *, encoding: Encoding = "utf-8") -> str:
         UserError: unreadable, empty, or not in its encoding; names the line of the first bad byte.
     """
     try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):  # a pipe can be read once, and is read more than once
+            what = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
+            raise UserError(f"{path}: {what}: give a file")
         with path.open("rb") as file:
             head = file.read(8)
-        size = path.stat().st_size
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): give a readable file") from (
             error
         )
+    if head.startswith(ARCHIVES):
+        raise UserError(f"{path}: an archive or a spreadsheet: unpack it, or save it as TSV or CSV")
+    if head.startswith(b"PAR1\x15"):
+        raise UserError(f"{path}: a Parquet file by its first bytes: give it the suffix .parquet")
     compression: Compression = "none"
     for name, magic in MAGIC.items():
         if head.startswith(magic):
             compression = name
-    source = Source(path=path, format="txt", compression=compression, size=size)
-    raw = b"".join(read_chunks(source))
-    text = _decode(raw, path, encoding)
+    source = Source(path=path, format="txt", compression=compression, size=info.st_size)
+    text = _decode(b"".join(read_chunks(source)), path, encoding)
     if 4 * text.count("\0") > len(text):
         raise UserError(
             f"{path}: full of NUL characters, as UTF-16 without a byte order mark is: convert the "
@@ -63,10 +70,11 @@ def read_json(path: Path) -> Any:
     """Read a file that is one JSON value.
 
     Raises:
-        UserError: not JSON; names the line and column.
+        UserError: not JSON, or not text in it; names the line and column.
     """
+    text = read_text(path)
     try:
-        return parse_json(read_text(path))
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path}, line {error.lineno}, character {error.colno}: not JSON ({error.msg}): "
@@ -76,27 +84,25 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: JSON nested too deeply: is this a file of examples?") from error
     except ValueError as error:
         raise UserError(f"{path}: cannot be read as JSON ({error}): mend the file") from error
+    refuse_half_characters(text, value, where=str(path))
+    return value
 
 
-def parse_json(text: str) -> Any:
-    """Read a JSON value; half of a surrogate pair, which no file can hold, becomes U+FFFD.
+def refuse_half_characters(source: str, value: Any, *, where: str) -> None:
+    """Stop at half of a surrogate pair, which JSON can write as an escape and no text can hold.
 
     Raises:
-        ValueError: not JSON.
-        RecursionError: nested too deeply.
+        UserError: there is one.
     """
-    value = json.loads(text)
-    return _mended(value) if "\\ud" in text.casefold() else value
-
-
-def _mended(value: Any) -> Any:
-    if isinstance(value, str):
-        return _HALF.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_mended(item) for item in value]
-    if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
-    return value
+    if not _SURROGATE.search(source):
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = str(error.object)[error.start]
+        raise UserError(
+            f"{where}: \\u{ord(half):x} is half a character: remove it, or write the other half too"
+        ) from error
 
 
 def _decode(raw: bytes, path: Path, encoding: Encoding) -> str:

@@ -46,7 +46,7 @@ def encode_texts(
     num_special = frame.num_special_pair if any(is_pair) else frame.num_special
     if max_length <= num_special:
         raise UserError(
-            f"max_length is {max_length}, and special tokens take {num_special} of it: raise it"
+            f"recipe.length is {max_length}, and special tokens take {num_special} of it: raise it"
         )
     firsts = plain.ids([example.text for example in examples])
     pairs = [example.pair for example in examples if example.pair is not None]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from amber.config import suggest
 from amber.errors import UserError
 from amber.tasks.example import QAExample, TaggedExample, TextExample
@@ -118,11 +120,21 @@ def _check_varied(task: Task, file: ReadFile) -> None:
         if found == {OUTSIDE}:
             raise UserError(f"{file.path}: every tag is O: give a file with entities")
         return
-    labels = {example.label for example in examples if isinstance(example, TextExample)}
+    texts = [example for example in examples if isinstance(example, TextExample)]
+    labels = {text.label for text in texts}
     if len(labels) == 1:
         (label,) = labels
+        named = ", ".join(label) or "empty" if isinstance(label, tuple) else repr(label)
         raise UserError(
-            f"{file.path}, column {file.column!r}: all {len(examples)} labels are {label!r}, so "
+            f"{file.path}, column {file.column!r}: all {len(examples)} labels are {named}, so "
             f"there is nothing to learn for {task.name}: give examples of other labels, or name "
             "the right column"
         )
+    rounded = {np.float32(label) for label in labels if isinstance(label, float)}
+    if len(rounded) == 1:
+        raise UserError(
+            f"{file.path}, column {file.column!r}: the labels differ by less than float32 can "
+            "tell: take their mean off"
+        )
+    if not any(text.text.strip() or (text.pair or "").strip() for text in texts):
+        raise UserError(f"{file.path}: every text is empty: name the right column")

@@ -33,6 +33,8 @@ METRICS: dict[Kind, tuple[str, ...]] = {
 def own_task(own: OwnData) -> Task:
     """The record of the task that own data make."""
     labels = tuple(label_name(label) or "" for label in own.labels)
+    if not all(labels):
+        raise UserError("own.labels: one of them is empty: leave it out")
     if own.kind == "tagging" and labels and "O" not in labels:
         raise UserError("labels must hold the tag O, and B- and I- of each type")
     return Task(
@@ -74,7 +76,9 @@ def _paths(own: OwnData) -> dict[str, Path]:
         named = {"train": own.train, "dev": own.dev, "test": own.test}
         paths = {split: path for split, path in named.items() if path is not None}
         if not paths:
-            raise UserError("no data: name a train, dev or test file, or a folder with them")
+            raise UserError(
+                "no data: name a train, dev or test file, or a folder with them (--data)"
+            )
         return paths
     if not own.folder.is_dir():
         raise UserError(f"{own.folder}: no such folder: give the folder with the files")

@@ -6,6 +6,8 @@ have values without text (None).
 """
 
 import csv
+import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ import pyarrow.parquet as pq
 
 from amber.config import suggest
 from amber.errors import UserError
-from amber.tasks.content import Encoding, parse_json, read_lines
+from amber.tasks.content import Encoding, read_lines, refuse_half_characters
 from amber.text.files import COMPRESSED_SUFFIXES
 
 TableFormat = Literal["tsv", "csv", "jsonl", "parquet"]
@@ -60,12 +62,17 @@ class Table:
             return
         if column in self.columns:
             raise UserError(
-                f"{self.place(1)}: {self.columns.count(column)} columns are named {column!r}: "
+                f"{self.path}: {self.columns.count(column)} columns are named {column!r}: "
                 "rename all but one"
             )
+        advice = (
+            "name it in the settings own.* of own data; with own.header false columns have numbers "
+            "from 1"
+        )
+        if len(self.columns) == 1 and any(mark in self.columns[0] for mark in ",;\t"):
+            advice = "part the columns by tabs in a .tsv file, by commas in a .csv file"
         raise UserError(
-            f"{self.place(1)}: no column {column!r}{suggest(column, list(self.columns))}: "
-            "name the column, or say that the file has no header and use numbers from 1"
+            f"{self.path}: no column {column!r}{suggest(column, list(self.columns))}: {advice}"
         )
 
     def text(self, number: int, row: Row, column: str) -> str:
@@ -77,9 +84,11 @@ class Table:
         value = row.get(column)
         if isinstance(value, str):
             return value
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        is_nan = isinstance(value, float) and math.isnan(value)  # as pandas writes nothing
+        is_missing = value is None or is_nan
+        if isinstance(value, int | float) and not isinstance(value, bool) and not is_missing:
             return str(value)
-        kind = "no value" if value is None else f"a {type(value).__name__}"
+        kind = "no value" if is_missing else f"a {type(value).__name__}"
         raise UserError(f"{self.place(number, column)}: {kind} where text is needed: put text")
 
 
@@ -99,6 +108,7 @@ def read_table(
     encoding: Encoding = "utf-8",
     is_ragged: bool = False,
     skips_short: bool = False,
+    keeps_blank: bool = False,
 ) -> Table:
     """Read a table, whole.
 
@@ -109,6 +119,7 @@ def read_table(
         encoding: of a file that is not valid UTF-8.
         is_ragged: a row may have more columns than the first one.
         skips_short: leave out and count rows with too few columns, instead of stopping.
+        keeps_blank: a row whose cells are all empty is a row, not a blank line.
 
     Raises:
         UserError: unreadable, empty, or a bad row; names file and line.
@@ -124,7 +135,14 @@ def read_table(
         if kind == "tsv"
         else _csv_cells(path, lines)
     )
-    return _table(path, cells, has_header=has_header, is_ragged=is_ragged, skips_short=skips_short)
+    return _table(
+        path,
+        cells,
+        has_header=has_header,
+        is_ragged=is_ragged,
+        skips_short=skips_short,
+        keeps_blank=keeps_blank,
+    )
 
 
 def _table(
@@ -134,13 +152,15 @@ def _table(
     has_header: bool,
     is_ragged: bool,
     skips_short: bool,
+    keeps_blank: bool,
 ) -> Table:
     columns: list[str] = []
     rows: list[tuple[int, Row]] = []
     blank: int | None = None
     num_short = 0
     for number, found in cells:
-        if not any(cell.strip() for cell in found):
+        is_row = keeps_blank and columns and len(found) >= len(columns)
+        if not is_row and not any(cell.strip() for cell in found):
             blank = number
             continue
         if not columns:
@@ -212,7 +232,7 @@ def _json_lines(path: Path, lines: Sequence[str]) -> Table:
         if blank is not None and rows:
             raise UserError(f"{path}, line {blank}: a blank line between records: remove it")
         try:
-            record = parse_json(line)
+            record = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UserError(
                 f"{path}, line {number}: not a JSON record ({error}): put one object on each line"
@@ -222,6 +242,7 @@ def _json_lines(path: Path, lines: Sequence[str]) -> Table:
                 f"{path}, line {number}: a JSON {type(record).__name__} where an object is "
                 "needed: put one object on each line"
             )
+        refuse_half_characters(line, record, where=f"{path}, line {number}")
         rows.append((number, record))
         columns |= dict.fromkeys(record)
     return Table(path=str(path), columns=tuple(columns), rows=tuple(rows))
@@ -230,10 +251,10 @@ def _json_lines(path: Path, lines: Sequence[str]) -> Table:
 def _parquet(path: Path) -> Table:
     try:
         table = pq.ParquetFile(path).read()
-    except (pa.ArrowException, OSError) as error:
+        rows = tuple(enumerate(table.to_pylist(), 1))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"{path}: not a readable Parquet file ({first}): give another") from error
-    rows = tuple(enumerate(table.to_pylist(), 1))
     if not rows:
         raise UserError(f"{path}: the file has no rows: give one with examples")
     return Table(path=str(path), columns=tuple(table.column_names), rows=rows, unit="row")

@@ -48,6 +48,8 @@ class TaskFile:
     """Rows may have more columns than the first one."""
     skips_short: bool = False
     """Rows with too few columns are left out and counted."""
+    keeps_blank: bool = False
+    """Rows whose cells are all empty count; otherwise they are blank lines."""
     encoding: Encoding = "utf-8"
     """Of a file that is not valid UTF-8."""
     has_prefix: bool = False

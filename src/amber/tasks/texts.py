@@ -14,6 +14,8 @@ from amber.tasks.task import ReadFile, Task, TaskFile
 
 MSR_IDS = "dev_ids.tsv"
 """The pairs of MRPC's original train file that are GLUE's dev set."""
+LARGEST = 1e30
+"""Number that can be learned; float32 ends at 3e38, and scores are added up and scaled."""
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
 _TREC = re.compile(r"([A-Za-z]+):\S+\s+(\S.*)")
 
@@ -39,6 +41,7 @@ def read_texts(path: Path, file: TaskFile, task: Task, *, needs_label: bool) -> 
         encoding=file.encoding,
         is_ragged=file.is_ragged,
         skips_short=file.skips_short,
+        keeps_blank=file.keeps_blank,
     )
     if file.reader in ("msr_train", "msr_dev"):
         table = _msr_part(table, path.parent / MSR_IDS, is_dev=file.reader == "msr_dev")
@@ -65,11 +68,11 @@ def table_texts(table: Table, file: TaskFile, task: Task, *, needs_label: bool) 
         numbers.append(number)
     notes = []
     if table.num_short:
-        notes.append(f"{table.path}: {table.num_short} rows with too few columns left out")
+        notes.append(f"{table.path}: {_rows(table.num_short)} with too few columns left out")
     if num_unagreed:
-        notes.append(f"{table.path}: {num_unagreed} rows labelled {task.no_label!r} left out")
+        notes.append(f"{table.path}: {_rows(num_unagreed)} labelled {task.no_label!r} left out")
     if num_empty:
-        notes.append(f"{table.path}: {num_empty} rows with an empty text")
+        notes.append(f"{table.path}: {_rows(num_empty)} with an empty text")
     return ReadFile(
         path=table.path,
         examples=tuple(examples),
@@ -78,6 +81,10 @@ def table_texts(table: Table, file: TaskFile, task: Task, *, needs_label: bool) 
         unit=table.unit,
         notes=tuple(notes),
     )
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} {'row' if number == 1 else 'rows'}"
 
 
 def label_name(value: Any) -> str | None:
@@ -151,6 +158,10 @@ def _label(
         raise UserError(
             f"{table.place(number, column)}: {value!r} is not a number to compute with: write "
             "a finite number with a decimal point"
+        )
+    if abs(score) > LARGEST:
+        raise UserError(
+            f"{table.place(number, column)}: {value!r} is too large to learn: divide all numbers"
         )
     return score
 

@@ -33,6 +33,8 @@ MAGIC: dict[Compression, bytes] = {
     "zst": b"\x28\xb5\x2f\xfd",
     "xz": b"\xfd7zXZ\x00",
 }
+ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf")
+"""How files of several files begin, and spreadsheets (.xlsx, .ods)."""
 READ_BYTES = 1024  # small, because 1 kB of repetitive compressed text can hold 40 MB
 CHUNK_BYTES = 1 << 20
 ZSTD_MAX_WINDOW = 1 << 31  # files made with `zstd --long=31` or less
@@ -171,7 +173,7 @@ def _identify(path: Path, is_named: bool, skipped: list[str]) -> Source | None:
             f"{path}: cannot be read ({error.strerror}): change its permissions"
         ) from error
     compression = _compression(head)
-    if head.startswith((b"PK\x03\x04", b"7z\xbc\xaf")):
+    if head.startswith(ARCHIVES):
         raise UserError(f"{path}: an archive of files: unpack it and give the files in it")
     name_format = file_format(path)
     assert name_format is not None
