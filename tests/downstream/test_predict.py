@@ -17,6 +17,7 @@ from amber.downstream.predict import hand_in, open_prediction, predict_rows
 from amber.downstream.predict_config import PredictConfig
 from amber.errors import RunError, UserError
 from amber.run.device import Process
+from amber.tasks.clue import TNEWS_CLASSES
 from amber.tasks.config import DataColumns
 from amber.tasks.named import find_task
 from amber.tasks.submission import write_submission
@@ -268,6 +269,18 @@ def test_a_named_task_gives_the_file_of_its_leaderboard(model: Path, tmp_path: P
     assert rows_for(folder, tmp_path / "glue", split="train")[0].fields == trained_on[0].fields
     with pytest.raises(UserError, match=r"CoLA: no dev file of cola \(looked for dev.tsv\)"):
         rows_for(folder, tmp_path / "glue", split="dev")
+
+
+def test_records_under_another_name_are_read_as_those_of_the_task(model: Path, tmp_path: Path):
+    names = tuple(TNEWS_CLASSES.values())
+    folder = tune(tmp_path / "m", model, "classification", labels=names, task="tnews", own={})
+    text = json.dumps({"id": 7, "sentence": "good one", "keywords": ""})
+    rows = rows_for(folder, write(tmp_path / "mine.json", text))
+    assert [row.id for row in rows] == ["7"]
+    plain = rows_for(folder, write(tmp_path / "mine.tsv", "good one\t100"))
+    assert plain[0].value == rows[0].value
+    with pytest.raises(UserError, match="split is none: the files of tnews are train, dev, test"):
+        rows_for(folder, tmp_path, split="none")
 
 
 def test_what_no_leaderboard_takes_is_refused_before_the_work(model: Path, tmp_path: Path):

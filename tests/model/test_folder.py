@@ -1,5 +1,6 @@
 """Folders: `transformers` reads ours whole, we read theirs, and odd ones are refused."""
 
+import errno
 import json
 from dataclasses import replace
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from networks import (
     randomize,
     write_tokenizer,
 )
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from amber.errors import UserError
@@ -307,6 +309,16 @@ def test_a_tokenizer_larger_than_the_table_is_refused(tmp_path: Path):
     small = replace(BERT, vocab_size=len(VOCABULARY) - 1)
     with pytest.raises(UserError, match="has 31 entries, the model's token table 30"):
         saved_discriminator(tmp_path / "d", small)
+
+
+def test_a_full_disk_is_named_as_other_writers_name_it(tmp_path: Path, monkeypatch):
+    def full(*_args: object, **_kwargs: object) -> None:
+        raise SafetensorError("Error while serializing: No space left on device (os error 28)")
+
+    monkeypatch.setattr("amber.model.files.save_file", full)
+    with pytest.raises(OSError, match="no space left") as caught:
+        saved_discriminator(tmp_path / "d", BERT)
+    assert caught.value.errno == errno.ENOSPC
 
 
 def test_a_save_that_fails_leaves_the_former_folder(tmp_path: Path, monkeypatch):

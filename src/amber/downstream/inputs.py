@@ -157,11 +157,13 @@ def split_file(task: Task, folder: Path, split: str) -> tuple[Path, TaskFile]:
     Raises:
         UserError: it is not there.
     """
+    if split not in task.files:
+        raise UserError(f"split is {split}: the files of {task.name} are {', '.join(task.files)}")
     there = find_folder(task, folder)
     files = task.files.get(split, ())
     chosen = choose_file(there, files) if there is not None else None
     if there is None or chosen is None:
-        names = ", ".join(dict.fromkeys(file.name for file in files)) or "no file"
+        names = ", ".join(dict.fromkeys(file.name for file in files))
         raise UserError(
             f"{there or folder}: no {split} file of {task.name} (looked for {names}): give a file, "
             "or another --split"

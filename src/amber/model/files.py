@@ -1,5 +1,6 @@
 """The files of a model folder: read with care, and written whole or not at all."""
 
+import errno
 import json
 import os
 import shutil
@@ -145,8 +146,10 @@ def place_folder(
     shutil.rmtree(partial, ignore_errors=True)
     try:
         fill_folder(partial, files, settings, tokenizer, config, card)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if f"(os error {errno.ENOSPC})" in str(error):  # safetensors and tokenizers say it so
+            raise OSError(errno.ENOSPC, "no space left", str(folder)) from error
         raise
     if folder.exists():
         shutil.rmtree(old, ignore_errors=True)

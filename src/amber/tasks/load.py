@@ -78,13 +78,18 @@ def choose_file(folder: Path, candidates: Sequence[TaskFile]) -> TaskFile | None
     there = [file for file in candidates if (folder / file.name).is_file()]
     for file in there:
         is_shared = sum(other.name == file.name for other in there) > 1
-        if not is_shared or not file.has_header or _has_columns(folder / file.name, file):
+        if not is_shared or _has_columns(folder / file.name, file):
             return file
     return there[0] if there else None
 
 
 def _has_columns(path: Path, file: TaskFile) -> bool:
-    """Whether the first line names the columns of the texts."""
+    """Whether the first line names the columns of the texts, or the records have them."""
+    if file.reader == "table" and format_of(path) in ("jsonl", "parquet"):
+        columns = read_table(path, encoding=file.encoding).columns
+        return {file.text, file.pair} - {None} <= set(columns)
+    if not file.has_header:
+        return True
     mark = "," if format_of(path) == "csv" else "\t"
     names = {cell.strip() for cell in read_lines(path, encoding=file.encoding)[0].split(mark)}
     return {file.text} | ({file.pair} if file.pair else set()) <= names
