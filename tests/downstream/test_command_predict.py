@@ -1,6 +1,7 @@
 """What `amber predict` writes, and where."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tuned_models import tune
 
 from amber.cli import evaluate as evaluation
 from amber.cli import predict as command
+from amber.downstream.predict import Row
 from amber.downstream.predict_config import PredictConfig
 from amber.run.commands import EvaluateConfig
 from amber.tasks.columns import read_columns
@@ -68,6 +70,14 @@ def test_tags_are_written_in_columns_that_can_be_read_again(model: Path, tmp_pat
     assert first[:3] == [records[0]["words"][0], "0", str(len(records[0]["words"][0]))]
     again = read_columns(out, TaskFile(name="a.tsv", reader="columns"), joiner=None).examples
     assert [each.text.split() for each in again] == [record["words"] for record in records]
+
+
+def test_entities_are_counted_as_they_are_scored():
+    counts: Counter[str] = Counter()
+    tags = ("I-PER", "O", "B-PER", "I-PER", "I-LOC")
+    row = Row(id="0", value=tags, fields={}, is_blank=False)
+    command.note(counts, row, "tagging")
+    assert counts == {"rows": 1, "blank": 0, "words": 5, "entities": 3}
 
 
 def test_an_unfinished_output_leaves_no_file(
