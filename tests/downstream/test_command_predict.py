@@ -1,6 +1,7 @@
 """What `amber predict` writes, and where."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tuned_models import tune
 
 from amber.cli import evaluate as evaluation
 from amber.cli import predict as command
+from amber.downstream.predict import Row
 from amber.downstream.predict_config import PredictConfig
 from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
@@ -76,6 +78,14 @@ def test_a_place_where_no_file_can_be_is_named(folder: Path, text: Path, tmp_pat
         (tmp_path / "folder.tsv").mkdir(exist_ok=True)
         with pytest.raises(UserError, match=f"out is {out}"):
             command.run(PredictConfig(model=folder, file=text, out=out), is_json=False)
+
+
+def test_entities_are_counted_as_they_are_scored():
+    counts: Counter[str] = Counter()
+    tags = ("I-PER", "O", "B-PER", "I-PER", "I-LOC")
+    row = Row(id="0", value=tags, fields={}, is_blank=False)
+    command.note(counts, row, "tagging")
+    assert counts == {"rows": 1, "blank": 0, "words": 5, "entities": 3}
 
 
 def test_an_unfinished_output_leaves_no_file(

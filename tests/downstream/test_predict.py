@@ -150,6 +150,18 @@ def test_repeated_questions_of_a_squad_file_keep_their_places(model: Path, tmp_p
         assert rows[0].fields == rows[2].fields
 
 
+def test_a_table_is_read_as_one_whatever_the_task_of_the_training(model: Path, tmp_path: Path):
+    folder = tune(tmp_path / "m", model, "tagging", task="conll2003")
+    words = write(tmp_path / "a.jsonl", json.dumps({"words": ["good", "one"]}))
+    plain = rows_for(folder, write(tmp_path / "a.txt", "good", "one"))
+    assert [row.fields for row in rows_for(folder, words)] == [row.fields for row in plain]
+    with pytest.raises(UserError, match="no column 'words'"):
+        rows_for(folder, write(tmp_path / "a.json", json.dumps({"data": []})))
+    folder = tune(tmp_path / "n", model, "qa", task="squad2")
+    asked = write(tmp_path / "b.csv", "question,context", "who,anna is good")
+    assert len(rows_for(folder, asked)) == 1
+
+
 def test_several_labels_have_a_probability_each(model: Path, tmp_path: Path):
     folder = tune(tmp_path / "m", model, "multilabel")
     rows = rows_for(folder, write(tmp_path / "a.txt", *SENTENCES))
@@ -177,9 +189,6 @@ def test_labels_in_the_file_are_not_read(model: Path, tmp_path: Path):
     path = write(tmp_path / "a.tsv", "text\tlabel", "good one\tnever seen", "bad\t")
     plain = rows_for(folder, write(tmp_path / "a.txt", "good one", "bad"))
     assert [row.fields for row in rows_for(folder, path)] == [row.fields for row in plain]
-    folder = tune(tmp_path / "n", model, "tagging")
-    (row,) = rows_for(folder, write(tmp_path / "a.conll", "good JJ", "one CD"))
-    assert [word["word"] for word in row.fields["words"]] == ["good", "one"]
 
 
 def test_columns_can_be_named_and_ids_are_kept(model: Path, tmp_path: Path):

@@ -109,7 +109,7 @@ def test_a_named_task_is_scored_in_its_own_layout(model: Path, tmp_path: Path):
     with pytest.raises(UserError, match=r"no test file \(there is dev\)"):
         evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "glue", split="test"))
     (folder / "dev.tsv").write_text("\n".join([*lines, "x\t2\t\tgood"]) + "\n")
-    with pytest.raises(UserError, match=r"dev\.tsv, line 5, column '2': label '2' is not among"):
+    with pytest.raises(UserError, match=r"dev\.tsv, line 5, .* '2' is not among .* of the model"):
         evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "glue"))
 
 

@@ -125,8 +125,3 @@ def test_words_without_tags_are_unlabelled_where_tags_may_be_missing(tmp_path):
     (example,) = read(tmp_path, "Ann\nslept\n", needs_tags=False).examples
     assert example.tags is None
     assert example.text == "Ann slept"
-
-
-def test_tags_that_are_not_read_may_be_anything(tmp_path):
-    file = read(tmp_path, "Ann NNP\nslept VBD\n", reads_tags=False)
-    assert [(example.text, example.tags) for example in file.examples] == [("Ann slept", None)]

@@ -14,6 +14,7 @@ from amber.downstream.predict import Prediction, Row, hand_in, open_prediction, 
 from amber.downstream.predict_config import PredictConfig
 from amber.errors import UserError
 from amber.run.device import open_process
+from amber.tasks.entities import entities
 from amber.tasks.example import Kind
 
 HEADINGS: dict[Kind, tuple[str, ...]] = {
@@ -73,7 +74,7 @@ def note(counts: Counter[str], row: Row, kind: Kind) -> None:
         counts["answers"] += bool(row.value)
     if kind == "tagging":
         counts["words"] += len(row.value)
-        counts["entities"] += sum(tag.startswith("B-") for tag in row.value)
+        counts["entities"] += len(entities(row.value))
 
 
 def first_line(out: Path | None, kind: Kind) -> str:

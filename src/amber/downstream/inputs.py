@@ -209,14 +209,24 @@ def read_task_rows(path: Path, file: TaskFile, task: Task) -> tuple[Example, ...
     task = replace(task, no_label=None)
     reader = "table" if file.reader.startswith("msr") else file.reader
     file = replace(file, label=UNREAD, skips_short=False, keeps_blank=True, reader=reader)
+    if reader in ("squad", "columns") and is_table_file(path, task):
+        own = OwnData(kind=task.kind, joiner=task.joiner)
+        return read_own_rows(path, own, DataLayout(task=task, own=own))
     if reader == "squad":
         return unanswered(squad_questions(path))
     if reader == "columns":
-        return read_columns(path, file, joiner=task.joiner, reads_tags=False).examples
+        return read_columns(path, file, joiner=task.joiner, needs_tags=False).examples
     if reader == "mentions":
         table = read_table(path, encoding=file.encoding)
         return table_mentions(table, file, needs_tags=False).examples
     return unlabelled(read_texts(path, file, task, needs_label=False).examples)
+
+
+def is_table_file(path: Path, task: Task) -> bool:
+    """Whether a file for a task of words or questions is a table by its name."""
+    name = format_of(path)
+    is_squad = name == "jsonl" and task.kind == "qa" and ".json" in path.suffixes
+    return name != "tsv" and not is_squad
 
 
 def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example, ...]:
@@ -226,7 +236,7 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
         return unanswered(squad_questions(path))
     if kind == "tagging" and suffix == "tsv":
         file = TaskFile(name=path.name, reader="columns", encoding=own.encoding)
-        return read_columns(path, file, joiner=own.joiner, reads_tags=False).examples
+        return read_columns(path, file, joiner=own.joiner, needs_tags=False).examples
     is_text = kind not in ("tagging", "qa") and is_plain(path) and not layout.named - {"encoding"}
     if is_text and not has_header(path, own):
         refuse_pairs(path, is_pair=layout.is_paired)

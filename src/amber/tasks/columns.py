@@ -23,7 +23,6 @@ def read_columns(
     *,
     joiner: str | None,
     needs_tags: bool = True,
-    reads_tags: bool = True,
 ) -> ReadFile:
     """Read a file with one word on each line and a blank line after each sentence.
 
@@ -36,18 +35,17 @@ def read_columns(
         file: its layout.
         joiner: between words; None as in `Task.joiner`.
         needs_tags: stop at lines of one column; otherwise a file with one column is unlabelled.
-        reads_tags: False passes over all columns but the first, whatever is in them.
 
     Raises:
         UserError: a line with another number of columns, or a tag that is none.
     """
     lines = read_lines(path, encoding=file.encoding)
-    sentences, notes = _sentences(path, lines, needs_tags=needs_tags and reads_tags)
+    sentences, notes = _sentences(path, lines, needs_tags=needs_tags)
     if file.has_prefix:
         _remove_prefix(path, sentences)
     examples, tag_notes = tagged_examples(
         [words for _, words, _ in sentences],
-        [tags if reads_tags else [] for _, _, tags in sentences],
+        [tags for _, _, tags in sentences],
         path=str(path),
         place=lambda s, w: f"{path}, line {sentences[s][0][w]}, column 'tag'",
         joiner=joiner,

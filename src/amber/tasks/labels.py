@@ -44,8 +44,12 @@ def finish_task(
         if "train" not in files:
             notes.append(f"no train file: labels taken from {', '.join(files)}")
     if task.kind not in ("regression", "qa"):
+        origin = "the labels" if fixed is not None else "the labels of train"
+        remedy = "give the list of labels"
+        if labels is not None:
+            origin, remedy = "the labels of the model", "use a model that was trained with it"
         for file in files.values():
-            _check_known(file, names, is_given=fixed is not None)
+            _check_known(file, names, origin=origin, remedy=remedy)
     if "train" in files:
         _check_varied(task, files["train"])
     return TaskData(
@@ -82,7 +86,7 @@ def _names(file: ReadFile) -> Iterator[tuple[int, int, str]]:
                     yield index, 0, name
 
 
-def _check_known(file: ReadFile, names: Sequence[str], *, is_given: bool) -> None:
+def _check_known(file: ReadFile, names: Sequence[str], *, origin: str, remedy: str) -> None:
     known = set(names)
     for index, position, name in _names(file):
         if name in known:
@@ -90,11 +94,10 @@ def _check_known(file: ReadFile, names: Sequence[str], *, is_given: bool) -> Non
         number = file.numbers[index] + (position if file.has_word_lines else 0)
         listed = list(names[:MAX_LISTED])
         more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-        origin = "the labels" if is_given else "the labels of train"
         raise UserError(
             f"{file.path}, {file.unit} {number}, column {file.column!r}: label {name!r} is not "
             f"among {origin} ({', '.join(listed)}{more}){_near(name, names)}: mend the label, or "
-            "give the list of labels"
+            f"{remedy}"
         )
 
 
