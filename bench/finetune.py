@@ -96,6 +96,8 @@ def run_trainer(args: argparse.Namespace, models: dict[str, str]) -> None:
     """Fine-tune with the reference, seed by seed."""
     for task in args.tasks.split(","):
         for name, model in models.items():
+            if model.endswith("@scratch"):
+                sys.exit(f"{name}: the reference starts from weights: leave @scratch out")
             place = args.out / f"{name}-trainer"
             words = command(model, task, place / task, args)
             rates = run([*words, "--show-rates"], place / f"{task}-rates.log")
@@ -155,6 +157,7 @@ def compared(ours: dict[str, Any], theirs: list[dict[str, Any]]) -> list[str]:
     """Set the runs of both beside each other, seed by seed."""
     split, metric = ours["scored_split"], ours["metrics"][0]
     by_seed = {run["seed"]: run for run in ours["runs"]}
+    theirs = [run for run in theirs if run["seed"] in by_seed]
     runs = [by_seed[run["seed"]] for run in theirs]
     columns = [[100 * run["scores"][split][metric] for run in runs]]
     columns.append([100 * run["scores"][metric] for run in theirs])

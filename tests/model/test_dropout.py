@@ -29,6 +29,11 @@ def test_what_stays_is_scaled_up_and_carries_the_gradient():
     assert 0 < is_kept.sum() < len(x)
 
 
+@pytest.mark.parametrize("share", [1e-9, 1 - 1e-9])
+def test_a_share_beyond_the_steps_gives_numbers(share: float):
+    assert dropout(torch.ones(100), share, is_training=True).isfinite().all()
+
+
 def test_the_seed_decides():
     x = torch.ones(33)
     torch.manual_seed(3)

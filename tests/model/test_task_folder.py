@@ -362,6 +362,10 @@ def test_the_pooling_of_a_modern_folder_is_kept(tmp_path: Path):
         for pooling in (None, "cls")
     ]
     assert [shape.pooling for shape in opened] == ["mean", "cls"]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"classifier_pooling": "max"}))
+    with pytest.raises(UserError, match="classifier_pooling is 'max': amber has cls and mean"):
+        open_for_task(tmp_path / "d", kind="regression", seed=1)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"classifier_pooling": "mean"}))
     tagger = open_for_task(tmp_path / "d", kind="tagging", labels=("O", "B-X"), seed=1)
     assert tagger.model.shape.pooling == "cls"
 

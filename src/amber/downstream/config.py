@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from amber.errors import UserError
+from amber.model.task_shape import Pooling
 from amber.tasks.config import OwnData
 
 Head = Literal["hf", "official"]
 Keep = Literal["last", "best"]
-Pooling = Literal["cls", "mean"]
 ScoredSplit = Literal["dev", "test"]
 
 ABOVE_ZERO: Final = ("learning_rate", "layer_decay", "epochs", "batch_size", "length", "stride")

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -173,7 +174,7 @@ def work_through(work: Workload, process: Process, todo: Any, told: Any, stop: A
         except RunError as error:
             told.put(Message(kind="run_error", assignment=number, text=str(error)))
         except Exception as error:  # whatever it is, the first process must hear of it
-            text = f"{type(error).__name__}: {error}"
+            text = traceback.format_exc()
             if is_out_of_memory(error):
                 text = "out of memory: lower recipe.micro_size, or take fewer --jobs"
             text = f"seed {assignment.seed}: {text}"

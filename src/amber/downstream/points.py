@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from amber.downstream.config import FinetuneConfig, Pooling, RecipeConfig
+from amber.downstream.config import FinetuneConfig, RecipeConfig
 from amber.downstream.material import Material
 from amber.downstream.recipe import Recipe, fill_recipe
 from amber.downstream.results import find_model
@@ -12,6 +12,7 @@ from amber.errors import UserError
 from amber.model.config import EncoderConfig
 from amber.model.files import read_settings
 from amber.model.hugging_face import from_settings
+from amber.model.task_shape import Pooling, read_pooling
 from amber.run.folders import locate
 
 
@@ -45,7 +46,7 @@ def read_shape(folder: Path) -> EncoderConfig:
 
 def pooling_of(folder: Path) -> Pooling:
     """Read how a ModernBERT-type model makes one vector of a text."""
-    return read_settings(folder).get("classifier_pooling", "cls")
+    return read_pooling(read_settings(folder), where=f"{folder / 'config.json'}")
 
 
 def fill(

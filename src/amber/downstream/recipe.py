@@ -7,9 +7,10 @@ own measurements (docs/results/finetune.md). No torch here.
 from dataclasses import dataclass, fields
 from typing import Final, Literal, NamedTuple
 
-from amber.downstream.config import Head, Pooling, RecipeConfig
+from amber.downstream.config import Head, RecipeConfig
 from amber.errors import UserError
 from amber.model.config import Body, EncoderConfig
+from amber.model.task_shape import Pooling
 from amber.optim.config import OptimConfig
 from amber.tasks.example import Kind
 

@@ -26,7 +26,7 @@ def dropout(x: Float[Tensor, "..."], share: float, *, is_training: bool) -> Floa
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, share)
-    num_dropped = round(share * STEPS)
+    num_dropped = min(max(1, round(share * STEPS)), STEPS - 1)
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     places = draws.view(torch.int16)[: x.numel()].view(x.shape)
     is_kept = places >= num_dropped - STEPS // 2

@@ -38,6 +38,7 @@ from amber.model.task_shape import (
     TaskKind,
     TaskShape,
     head_names,
+    read_pooling,
     task_settings,
     task_shape,
 )
@@ -188,7 +189,7 @@ def open_for_task(
     model_type = settings["model_type"]
     is_pooled = kind in ("classification", "multilabel", "regression") and head == "hugging_face"
     if pooling is None and model_type == "modernbert" and is_pooled:
-        pooling = settings.get("classifier_pooling", "cls")
+        pooling = read_pooling(settings, where=f"{folder / 'config.json'}")
     shape = TaskShape(
         model_type=model_type,
         kind=kind,

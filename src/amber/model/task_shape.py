@@ -161,7 +161,7 @@ def task_shape(settings: dict[str, Any], *, where: str) -> TaskShape:
     has_names = kind in ("classification", "multilabel", "tagging")
     model_type = settings["model_type"]
     is_pooled = model_type == "modernbert" and kind in PROBLEMS and head == "hugging_face"
-    pooling = settings.get("classifier_pooling", "cls") if is_pooled else "cls"
+    pooling = read_pooling(settings, where=where) if is_pooled else "cls"
     dropout = settings.get("classifier_dropout")
     if dropout is None:
         other = 0.0 if model_type == "modernbert" else 0.1
@@ -174,6 +174,25 @@ def task_shape(settings: dict[str, Any], *, where: str) -> TaskShape:
         dropout=float(dropout),
         pooling=pooling,
     )
+
+
+def read_pooling(settings: dict[str, Any], *, where: str) -> Pooling:
+    """Read how a folder makes one vector of a text; "cls" where it does not say.
+
+    Args:
+        settings: content of config.json.
+        where: the file, for messages.
+
+    Raises:
+        UserError: a way that amber does not have.
+    """
+    pooling = settings.get("classifier_pooling") or "cls"
+    if pooling not in get_args(Pooling):
+        raise UserError(
+            f"{where}: classifier_pooling is {pooling!r}: amber has "
+            f"{' and '.join(get_args(Pooling))}"
+        )
+    return pooling
 
 
 def foreign_kind(settings: dict[str, Any], *, where: str) -> TaskKind:
