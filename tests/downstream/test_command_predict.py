@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from toy_tasks import tagged, write_lines, write_model
+from toy_tasks import questions, tagged, write_lines, write_model
 from tuned_models import tune
 
 from amber.cli import evaluate as evaluation
@@ -71,6 +71,33 @@ def test_tags_are_written_in_columns_that_can_be_read_again(model: Path, tmp_pat
     assert first[:3] == [records[0]["words"][0], "0", str(len(records[0]["words"][0]))]
     again = read_columns(out, TaskFile(name="a.tsv", reader="columns"), joiner=None).examples
     assert [each.text.split() for each in again] == [record["words"] for record in records]
+
+
+def test_what_was_not_read_is_told(model: Path, tmp_path: Path, capsys):
+    folder = tune(tmp_path / "m", model, "classification", length=4)
+    path = tmp_path / "a.txt"
+    path.write_text("good\ngood one\ngood one is good\nbad bad bad\nbad\nbad\nbad\nbad\n")
+    command.run(PredictConfig(model=folder, file=path), is_json=True)
+    out, err = capsys.readouterr()
+    assert json.loads(out)["counts"] == {"truncated": 2}
+    assert "note: 25.0% of the examples cut to the length (4 tokens)\n" in err
+    path.write_text("good\n")
+    command.run(PredictConfig(model=folder, file=path), is_json=True)
+    out, err = capsys.readouterr()
+    assert json.loads(out)["counts"] == {}
+    assert err.startswith(f"1 row of {path}; ")
+    assert "note" not in err
+
+
+def test_the_threshold_of_no_answer_is_told(model: Path, tmp_path: Path, capsys):
+    path = write_lines(tmp_path / "a.jsonl", questions(count=3))
+    for threshold, is_told in ((0.25, True), (None, False)):
+        folder = tune(tmp_path / str(threshold), model, "qa", threshold=threshold)
+        command.run(PredictConfig(model=folder, file=path), is_json=True)
+        err = capsys.readouterr().err
+        assert ("note: no answer is given where no_answer_score - score is above 0.25" in err) == (
+            is_told
+        )
 
 
 def test_a_place_where_no_file_can_be_is_named(folder: Path, text: Path, tmp_path: Path):

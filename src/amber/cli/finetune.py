@@ -3,13 +3,14 @@
 import signal
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 
 from amber.cli.bar import Bar
 from amber.cli.finetune_table import score_table, shown, sweep_table
-from amber.cli.output import duration, open_console, plain_table, print_json, short_number
+from amber.cli.losses import loss_words
+from amber.cli.output import counted, duration, open_console, plain_table, print_json, short_number
 from amber.cli.task_table import show_table
 from amber.downstream.config import FinetuneConfig
 from amber.downstream.finetune import FinetuneEvent, Show, finetune
@@ -17,15 +18,6 @@ from amber.downstream.rates import Rates, rates_of
 from amber.downstream.results import FinetuneResult, SeedRun
 from amber.downstream.table import finetune_tasks
 from amber.tasks.named import GROUPS
-
-COUNTS: Final = {
-    "words_without_token": "words without a token",
-    "windows_with_part_of_the_answer": "windows with a part of the answer",
-    "answers_in_no_window": "answers that no window holds",
-    "answers_inside_a_token": "answers that end inside a token",
-    "contexts_without_token": "contexts without a token",
-}
-"""What is lost on the way to tokens, in words."""
 
 
 def run(config: FinetuneConfig, *, is_json: bool) -> int:
@@ -122,7 +114,7 @@ def start_lines(outline: FinetuneResult, *, num_jobs: int) -> list[str]:
         f"{outline.num_sequences:,} sequences, {recipe['batch_size']} a step, of up to "
         f"{recipe['length']} tokens; what was not given is as for {outline.size}, the nearest "
         "in size",
-        f"run       {outline.precision}, {num_jobs} {'process' if num_jobs == 1 else 'processes'}; "
+        f"run       {outline.precision}, {counted(num_jobs, 'process', 'processes')}; "
         f"weights of the {outline.keep} epoch are kept; in {outline.out}",
     ]
     if outline.loaded_share == 0:
@@ -152,12 +144,8 @@ def kind_text(outline: FinetuneResult) -> str:
 def loss_lines(outline: FinetuneResult) -> list[str]:
     """Say what of the examples is not read, or not trained on."""
     lines: list[str] = []
-    for split, share in outline.truncated_share.items():
-        counts = outline.counts[split]
-        words = [f"{share:.1%} of the examples are cut to the length"] if share else []
-        if counts.get("split"):
-            words.append(f"{counts['split']:,} are read in several windows")
-        words += [f"{counts[name]:,} {text}" for name, text in COUNTS.items() if name in counts]
+    for split, counts in outline.counts.items():
+        words = loss_words(counts, truncated_share=outline.truncated_share[split])
         if words:
             lines.append(f"{split}: {', '.join(words)}")
     return lines
@@ -216,12 +204,12 @@ def closing_lines(result: FinetuneResult) -> list[str]:
     middle = result.spreads[split][metric]
     floor = result.baselines[split][metric]
     lines = [
-        f"{split} {metric}: median {shown(metric, middle.median)} of {middle.num_runs} "
-        f"{'run' if middle.num_runs == 1 else 'runs'}; baseline {shown(metric, floor.value)} "
+        f"{split} {metric}: median {shown(metric, middle.median)} of "
+        f"{counted(middle.num_runs, 'run')}; baseline {shown(metric, floor.value)} "
         f"({floor.guess})"
     ]
     if result.limit_train:
-        lines.append(f"trained on {result.limit_train:,} examples only")
+        lines.append(f"trained on {counted(result.limit_train, 'example')} only")
     if result.keep == "best":
         lines.append(f"each run keeps the weights of its best epoch, chosen on {split}")
     if any(run.threshold is not None for run in result.runs):

@@ -52,6 +52,11 @@ def plain_table(
     return table
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Write a count with its noun: 1 row, 2,000 rows."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def short_number(value: int | float) -> str:
     """Write a count in three digits: 12.3k, 4.56M."""
     for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):

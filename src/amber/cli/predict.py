@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from amber.cli.bar import Bar
-from amber.cli.output import duration, open_console, print_json, short_number
+from amber.cli.losses import loss_words
+from amber.cli.output import counted, duration, open_console, print_json, short_number
 from amber.cli.score import open_output
 from amber.downstream.predict import Prediction, Row, hand_in, open_prediction, predict_rows
 from amber.downstream.predict_config import PredictConfig
@@ -35,7 +36,7 @@ def run(config: PredictConfig, *, is_json: bool) -> int:
     kept: list[Row] = []
     is_kept = config.submission is not None or (is_json and config.out is None)
     is_live = not (is_to_stdout and sys.stdout.isatty())  # its lines would run into the bar
-    counts: Counter[str] = Counter()
+    counts, losses = Counter[str](), Counter[str]()
     with (
         open_process(config.device, config.precision or prediction.tuned.precision) as process,
         Bar(console, "rows", is_live=is_live) as bar,
@@ -46,7 +47,11 @@ def run(config: PredictConfig, *, is_json: bool) -> int:
             if output is not None:
                 output.write(first_line(config.out, prediction.tuned.kind))
             rows = predict_rows(
-                prediction, process, batch_size=config.batch_size, on_count=bar.note
+                prediction,
+                process,
+                batch_size=config.batch_size,
+                on_count=bar.note,
+                on_losses=losses.update,
             )
             for row in rows:
                 note(counts, row, prediction.tuned.kind)
@@ -58,8 +63,8 @@ def run(config: PredictConfig, *, is_json: bool) -> int:
         if config.submission is not None:
             handed_in = hand_in(prediction, kept, config.submission)
     if is_json:
-        print_json(as_dictionary(prediction, config, counts, kept, handed_in))
-    for line in summary(prediction, config, counts, handed_in, seconds=bar.seconds):
+        print_json(as_dictionary(prediction, config, counts, losses, kept, handed_in))
+    for line in summary(prediction, config, counts, losses, handed_in, seconds=bar.seconds):
         console.print(line, markup=False, soft_wrap=True, style="dim")
     return 0
 
@@ -114,6 +119,7 @@ def as_dictionary(
     prediction: Prediction,
     config: PredictConfig,
     counts: Counter[str],
+    losses: Counter[str],
     kept: list[Row],
     handed_in: Path | None,
 ) -> dict[str, Any]:
@@ -126,6 +132,7 @@ def as_dictionary(
         "labels": list(prediction.tuned.labels),
         "num_rows": counts["rows"],
         "num_blank": counts["blank"],
+        "counts": dict(losses),
     }
     if handed_in is not None:
         result["submission"] = str(handed_in)
@@ -138,25 +145,35 @@ def summary(
     prediction: Prediction,
     config: PredictConfig,
     counts: Counter[str],
+    losses: Counter[str],
     handed_in: Path | None,
     *,
     seconds: float,
 ) -> list[str]:
-    """Say in a line what was predicted, and where it is."""
-    words = [f"{counts['rows']:,} rows of {prediction.input.path}"]
+    """Say what was predicted, what of it was not read, and where it is."""
+    words = [f"{counted(counts['rows'], 'row')} of {prediction.input.path}"]
     labels = {n.removeprefix("label "): c for n, c in counts.items() if n.startswith("label ")}
     if labels:
         often = sorted(labels, key=lambda name: -labels[name])[:MOST_LISTED]
         more = " ..." if len(labels) > MOST_LISTED else ""
         words.append(", ".join(f"{name} ({labels[name]:,})" for name in often) + more)
     if prediction.tuned.kind == "qa":
-        words.append(f"{counts['answers']:,} answers")
+        words.append(counted(counts["answers"], "answer"))
     if prediction.tuned.kind == "tagging":
-        words.append(f"{counts['entities']:,} entities in {counts['words']:,} words")
+        found = counted(counts["entities"], "entity", "entities")
+        words.append(f"{found} in {counted(counts['words'], 'word')}")
     if counts["blank"]:
         words.append(f"{counts['blank']:,} without a token")
     rate = short_number(counts["rows"] / max(seconds, 1e-9))
     words.append(f"{duration(seconds)}, {rate} rows/s")
     lines = ["; ".join(words)]
+    share = losses["truncated"] / max(1, counts["rows"])
+    if lost := loss_words(losses, truncated_share=share):
+        lines.append(f"note: {', '.join(lost)} ({prediction.tuned.length} tokens)")
+    if prediction.tuned.threshold is not None:
+        lines.append(
+            "note: no answer is given where no_answer_score - score is above "
+            f"{prediction.tuned.threshold:.3g}, the threshold of the training"
+        )
     lines += [f"predictions: {config.out}"] if config.out is not None else []
     return lines + ([f"submission: {handed_in}"] if handed_in is not None else [])

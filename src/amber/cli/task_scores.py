@@ -3,7 +3,8 @@
 from rich.console import Console
 
 from amber.cli.finetune_table import shown
-from amber.cli.output import duration, plain_table, short_number
+from amber.cli.losses import loss_words
+from amber.cli.output import counted, duration, plain_table, short_number
 from amber.downstream.evaluation import TaskScores
 
 
@@ -26,11 +27,11 @@ def closing_lines(scores: TaskScores, *, seconds: float) -> list[str]:
     for split, count in scores.num_examples.items():
         guess = next(iter(scores.baselines[split].values())).guess
         lines.append(
-            f"{split}: {count:,} examples of {scores.files[split]}; baseline: {guess}, by "
+            f"{split}: {counted(count, 'example')} of {scores.files[split]}; baseline: {guess}, by "
             f"{scores.baseline_from}"
         )
-        if scores.truncated_share[split]:
-            lines.append(f"{scores.truncated_share[split]:.1%} of them are cut to the length")
+        losses = loss_words(scores.counts[split], truncated_share=scores.truncated_share[split])
+        lines += [f"{split}: {', '.join(losses)}"] if losses else []
         if split in scores.collapsed:
             lines.append(f"{split}: every prediction is {scores.collapsed[split]}")
     lines += [f"note: {note}" for note in scores.notes]

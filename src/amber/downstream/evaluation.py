@@ -75,6 +75,9 @@ class TaskScores:
     truncated_share: dict[str, float]
     """By split: examples of which something was not read."""
 
+    counts: dict[str, dict[str, int]]
+    """By split: what was cut or lost on the way to tokens, each with its number."""
+
     files: dict[str, str]
     collapsed: dict[str, str]
     """By split: what every prediction is, where all are the same."""
@@ -160,6 +163,7 @@ def evaluate_task(
         baseline_from=guessed_from,
         num_examples={name: len(gold) for name, gold in golds.items()},
         truncated_share={name: each.truncated_share for name, each in encoded.items()},
+        counts={name: each.counts for name, each in encoded.items()},
         files={name: data.files[name] for name in names},
         collapsed=collapsed,
         notes=tuple(dict.fromkeys(notes)),

@@ -28,6 +28,8 @@ CHUNK: Final = 4096
 
 OnCount = Callable[[float, int | None], None]
 """Is told how many rows are done, and how many there are."""
+OnLosses = Callable[[dict[str, int]], None]
+"""Is told the counts of `EncodedExamples`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +103,7 @@ def predict_rows(
     *,
     batch_size: int = 0,
     on_count: OnCount = lambda done, total: None,
+    on_losses: OnLosses = lambda counts: None,
 ) -> Iterator[Row]:
     """Yield a prediction for each row, some thousands at a time.
 
@@ -109,6 +112,7 @@ def predict_rows(
         process: gives device and precision.
         batch_size: sequences per forward pass; 0 = by their tokens.
         on_count: is told how many are done.
+        on_losses: is told of some rows after the other what was cut or lost on the way to tokens.
 
     Raises:
         UserError: the model does not read enough at once.
@@ -120,6 +124,7 @@ def predict_rows(
     for start in range(0, total, CHUNK):
         some = prediction.input.examples[start : start + CHUNK]
         encoded = tuned.encode(some)
+        on_losses(encoded.counts)
 
         def note(
             done: int, before: int = start, size: int = len(some), of: EncodedExamples = encoded
