@@ -113,6 +113,35 @@ def test_a_named_task_is_scored_in_its_own_layout(model: Path, tmp_path: Path):
         evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "glue"))
 
 
+def test_both_dev_files_of_mnli_are_scored(model: Path, tmp_path: Path):
+    folder = tmp_path / "MNLI"
+    folder.mkdir()
+    names = ("entailment", "neutral", "contradiction")
+    for half, count in (("matched", 3), ("mismatched", 2)):
+        rows = ["sentence1\tsentence2\tgold_label"]
+        rows += [f"good one\tbad {label}\t{label}" for label in names[:count]]
+        (folder / f"dev_{half}.tsv").write_text("\n".join(rows) + "\n")
+    tuned = tune(tmp_path / "m", model, "classification", labels=names, task="mnli", own={})
+    found = evaluate_task(EvaluateConfig(model=tuned, data=folder))
+    assert found.num_examples == {"dev": 3, "dev_mismatched": 2}
+    one = evaluate_task(EvaluateConfig(model=tuned, data=folder, split="dev_mismatched"))
+    assert one.scores == {"dev_mismatched": found.scores["dev_mismatched"]}
+
+
+def test_tables_of_words_or_questions_are_read_for_named_tasks(model: Path, tmp_path: Path):
+    tuned = tune(tmp_path / "m", model, "tagging", task="conll2003", own={})
+    records = [{"words": ["bad", "one"], "tags": ["O", "B-PER"]}]
+    found = evaluate_task(
+        EvaluateConfig(model=tuned, data=write_lines(tmp_path / "a.jsonl", records))
+    )
+    assert found.num_examples == {"file": 1}
+    tuned = tune(tmp_path / "q", model, "qa", task="squad1", own={})
+    path = write_lines(tmp_path / "q.jsonl", questions(count=3))
+    found = evaluate_task(EvaluateConfig(model=tuned, data=path))
+    assert found.num_examples == {"file": 3}
+    assert set(found.metrics) == {"answer_f1", "exact_match"}
+
+
 def test_files_that_cannot_be_scored_are_named(model: Path, tmp_path: Path):
     tuned = tune(tmp_path / "m", model, "classification")
     path = tmp_path / "a.tsv"
@@ -120,7 +149,9 @@ def test_files_that_cannot_be_scored_are_named(model: Path, tmp_path: Path):
     with pytest.raises(UserError, match=r"a\.tsv, line 3.*label 'positiv'.*did you mean"):
         evaluate_task(EvaluateConfig(model=tuned, data=path))
     path.write_text("text\tgold\ngood\tpositive\nbad\tnegative\n")
-    with pytest.raises(UserError, match=r"a\.tsv: 2 of 2 examples have no label"):
+    with pytest.raises(
+        UserError, match=r"2 of 2 examples have no label .* 'label': .* --own.label"
+    ):
         evaluate_task(EvaluateConfig(model=tuned, data=path))
     found = evaluate_task(EvaluateConfig(model=tuned, data=path, own=DataColumns(label="gold")))
     assert found.num_examples == {"file": 2}

@@ -13,6 +13,7 @@ from amber.downstream.inputs import (
     fitting_file,
     known_file,
     layout_for,
+    layout_of_file,
     refuse_other_paths,
 )
 from amber.downstream.material import ALSO_SCORED, with_dev
@@ -122,7 +123,10 @@ def evaluate_task(
     check_metrics(task, len(tuned.labels))
     data = read_labelled(tuned, layout, config, path=config.data)
     names = scored_splits(data, config.data, config.split)
-    golds = {name: golds_of(data.splits[name], where=data.files[name]) for name in names}
+    advice = label_advice(layout)
+    golds = {
+        name: golds_of(data.splits[name], where=data.files[name], advice=advice) for name in names
+    }
     has_train = "train" in data.splits
     guessed_from = "train" if has_train else "these examples"
     known = golds_of(data.splits["train"], where=data.files["train"]) if has_train else None
@@ -182,6 +186,18 @@ def threads_of(tuned: TunedModel) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def label_advice(layout: DataLayout) -> str:
+    """Say what to do where examples lack labels."""
+    columns: dict[Kind, str] = {"tagging": "tags", "qa": "answers"}
+    if layout.own is None:
+        return "give a file with labels"
+    name = columns.get(layout.own.kind, "label")
+    return (
+        f"they are read from the column {getattr(layout.own, name)!r}: name the right one with "
+        f"--own.{name}, or give a file with labels"
+    )
+
+
 def read_labelled(
     tuned: TunedModel, layout: DataLayout, config: EvaluateConfig, *, path: Path
 ) -> TaskData:
@@ -199,6 +215,7 @@ def read_labelled(
         UserError: a bad file, or a label that the model does not know.
     """
     refuse_other_paths(path)
+    layout = layout_of_file(layout, path)
     task, own = layout.task, layout.own
     if own is not None and path.is_dir():
         has_dev = bool(files_called(path, "dev"))

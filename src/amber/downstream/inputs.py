@@ -112,8 +112,9 @@ def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInpu
     Raises:
         UserError: a bad file, or none of that split.
     """
-    task, own = layout.task, layout.own
     refuse_other_paths(path)
+    layout = layout_of_file(layout, path)
+    task, own = layout.task, layout.own
     if own is not None:
         if path.is_dir():
             path = own_split(path, split or "test")
@@ -131,6 +132,17 @@ def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInpu
     else:
         found, file = split or "test", fitting_file(task, path)
     return TaskInput(examples=read_task_rows(path, file, task), path=str(path), split=found)
+
+
+def layout_of_file(layout: DataLayout, path: Path) -> DataLayout:
+    """Read a table for a named task of words or questions as own data: its own files are none."""
+    task, name = layout.task, format_of(path)
+    is_squad = name == "jsonl" and task.kind == "qa" and ".json" in path.suffixes
+    is_table = path.is_file() and name != "tsv" and not is_squad
+    readers = {file.reader for file in layouts_of(task)}
+    if layout.own is not None or not is_table or not readers <= {"squad", "columns"}:
+        return layout
+    return replace(layout, own=OwnData(kind=task.kind, joiner=task.joiner))
 
 
 def refuse_other_paths(path: Path) -> None:
@@ -209,9 +221,6 @@ def read_task_rows(path: Path, file: TaskFile, task: Task) -> tuple[Example, ...
     task = replace(task, no_label=None)
     reader = "table" if file.reader.startswith("msr") else file.reader
     file = replace(file, label=UNREAD, skips_short=False, keeps_blank=True, reader=reader)
-    if reader in ("squad", "columns") and is_table_file(path, task):
-        own = OwnData(kind=task.kind, joiner=task.joiner)
-        return read_own_rows(path, own, DataLayout(task=task, own=own))
     if reader == "squad":
         return unanswered(squad_questions(path))
     if reader == "columns":
@@ -220,13 +229,6 @@ def read_task_rows(path: Path, file: TaskFile, task: Task) -> tuple[Example, ...
         table = read_table(path, encoding=file.encoding)
         return table_mentions(table, file, needs_tags=False).examples
     return unlabelled(read_texts(path, file, task, needs_label=False).examples)
-
-
-def is_table_file(path: Path, task: Task) -> bool:
-    """Whether a file for a task of words or questions is a table by its name."""
-    name = format_of(path)
-    is_squad = name == "jsonl" and task.kind == "qa" and ".json" in path.suffixes
-    return name != "tsv" and not is_squad
 
 
 def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example, ...]:

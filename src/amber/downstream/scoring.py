@@ -63,12 +63,15 @@ def check_metrics(task: Task, num_labels: int) -> None:
         )
 
 
-def golds_of(examples: Sequence[Example], *, where: str) -> list[Any]:
+def golds_of(
+    examples: Sequence[Example], *, where: str, advice: str = "give a file with labels"
+) -> list[Any]:
     """Return the truth of all examples.
 
     Args:
         examples: of a split.
         where: the file, for the message.
+        advice: what to do where labels are missing.
 
     Raises:
         UserError: some are unlabelled, or there are none.
@@ -80,7 +83,7 @@ def golds_of(examples: Sequence[Example], *, where: str) -> list[Any]:
     if missing:
         raise UserError(
             f"{where}: {len(missing):,} of {len(golds):,} examples have no label (the first is "
-            f"{examples[missing[0]].id}), so nothing can be scored on them: give a file with labels"
+            f"{examples[missing[0]].id}), so nothing can be scored on them: {advice}"
         )
     return golds
 
