@@ -114,6 +114,11 @@ def test_the_same_command_goes_on_after_the_finished_seeds(
     (folder / "out" / "results.json").unlink()  # as when the process was killed
     with pytest.raises(UserError, match="came to no end"):
         find_model(folder / "out")
+    (folder / "sweep").mkdir()
+    (folder / "out").rename(folder / "sweep" / "epochs=1")
+    with pytest.raises(UserError, match="came to no end"):
+        find_model(folder / "sweep")
+    (folder / "sweep" / "epochs=1").rename(folder / "out")
     result = finetune(config)
     assert result.is_done
     assert result.num_reused == 2

@@ -12,6 +12,7 @@ from separate import run_apart, without_dropout
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForPreTraining,
+    AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
 )
 
@@ -280,6 +281,24 @@ def test_transformers_reads_the_main_encoder_with_equal_scores(
             assert opened.vocabulary_head is not None
             ours = opened.vocabulary_head(hidden[0], opened.encoder.embeddings.table)[None]
     torch.testing.assert_close(theirs, ours, rtol=0.0, atol=1e-5)  # sums in another order
+
+
+def test_the_card_says_how_transformers_fine_tunes_a_discriminator(tiny_run: PretrainConfig):
+    pretrain(short(tiny_run), show=ignore)
+    folder, kind = tiny_run.out / "discriminator", AutoModelForSequenceClassification
+    with pytest.raises(RuntimeError, match="size"):
+        kind.from_pretrained(folder, num_labels=3)
+    flag = "ignore_mismatched_sizes"
+    model, info = kind.from_pretrained(
+        folder, num_labels=3, output_loading_info=True, **{flag: True}
+    )
+    assert {key[0] for key in info["mismatched_keys"]} == {"classifier.weight", "classifier.bias"}
+    assert model.classifier.weight.shape[0] == 3
+    assert f"`{flag}=True`" in (folder / "README.md").read_text()
+    bert = replace(tiny_run.model, body="bert", type_vocab_size=2)
+    pretrain(short(tiny_run, model=bert, out=tiny_run.out.with_name("bert")), show=ignore)
+    kind.from_pretrained(tiny_run.out.with_name("bert") / "discriminator", num_labels=3)
+    assert flag not in (tiny_run.out.with_name("bert") / "discriminator/README.md").read_text()
 
 
 RANKS = ("rtd_masked", "all_tokens_mlm", "electric", "two_stage", "adversarial", "gdes", "all")

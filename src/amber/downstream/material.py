@@ -114,14 +114,14 @@ def read_task(config: FinetuneConfig) -> tuple[Task, TaskData]:
     """Read all splits of a named task, of own data, or of a data set of the hub."""
     assert config.task is not None
     if config.task == "own":
-        return load_own(own_files(config.own, config.data))
+        return load_own(with_paths(config.own, config.data))
     if config.task.startswith("hub:"):
         return load_hub(config.task.removeprefix("hub:"), config.own)
     task = find_task(config.task)
     return task, load_task(task, config.data[0])
 
 
-def own_files(own: OwnData, data: Sequence[Path]) -> OwnData:
+def with_paths(own: OwnData, data: Sequence[Path]) -> OwnData:
     """Put the paths of --data into the settings of own data.
 
     Raises:

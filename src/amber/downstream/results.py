@@ -209,7 +209,7 @@ def find_model(path: Path) -> Path:
     if (path / "config.json").is_file():
         return path
     if not results.is_file():
-        if any(path.glob(f"*/{RUN}")):
+        if any(found for place in ("*", "*/*") for found in path.glob(f"{place}/{RUN}")):
             raise UserError(unfinished(path))
         return path
     try:

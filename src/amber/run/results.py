@@ -181,8 +181,13 @@ def model_card(run: Run, summary: Summary, name: str) -> str:
         lines += [
             "A positive score means replaced. The model was never trained to fill in masked",
             "tokens: use the generator's folder for that. For a task, fine-tune this one.",
-            "",
         ]
+        if shape.body != "bert":
+            lines += [
+                "With the task classes of `transformers`, pass `ignore_mismatched_sizes=True`: the",
+                "head in this folder has two labels.",
+            ]
+        lines.append("")
     lines += [
         "| | |",
         "|---|---|",
