@@ -61,6 +61,22 @@ def test_labels_and_probabilities_are_those_of_the_pipeline(model: Path, tmp_pat
         assert row.fields["probabilities"] == pytest.approx(expected, abs=1e-5)
 
 
+def test_words_are_joined_as_in_the_training(model: Path, tmp_path: Path):
+    mixed = write(tmp_path / "a.tsv", "anna", "好", "", "好", "one")
+    apart = [row.fields["text"] for row in rows_for(tune(tmp_path / "m", model, "tagging"), mixed)]
+    assert apart == ["anna 好", "好 one"]
+    for name, own in (("resume", {}), ("own", {"own": {"kind": "tagging"}})):
+        folder = tune(tmp_path / name, model, "tagging", joiner="", **({"task": name} | own))
+        assert [row.fields["text"] for row in rows_for(folder, mixed)] == ["anna好", "好one"]
+
+
+def test_a_blank_line_of_a_trec_file_is_a_row(model: Path, tmp_path: Path):
+    labels = find_task("trec").labels
+    folder = tune(tmp_path / "m", model, "classification", labels=labels, task="trec", own={})
+    rows = rows_for(folder, write(tmp_path / "TREC_10.label", "NUM:dist one", "", "HUM:ind two"))
+    assert [(row.id, row.is_blank) for row in rows] == [("0", False), ("1", True), ("2", False)]
+
+
 def test_pairs_are_those_of_the_pipeline(model: Path, tmp_path: Path):
     own = {"kind": "classification", "pair": "other"}
     folder = tune(tmp_path / "m", model, "classification", own=own)

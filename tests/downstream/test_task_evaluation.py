@@ -9,6 +9,7 @@ from tuned_models import tune
 
 from amber.downstream.evaluation import evaluate_task, refuse_idle_settings
 from amber.downstream.finetune import finetune
+from amber.downstream.inputs import layout_for
 from amber.downstream.tuned_model import find_tuned, open_tuned
 from amber.errors import UserError
 from amber.run.commands import EvaluateConfig
@@ -42,6 +43,21 @@ def write_data(folder: Path, kind: str) -> Path:
             if kind == "regression":
                 numbers(path, path)
     return folder
+
+
+def test_a_run_keeps_how_its_words_were_joined(model: Path, tmp_path: Path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split, words in (("train", "ab"), ("dev", ("anna", "b"))):
+        record = {"words": list(words), "tags": ["B-PER", "O"]}
+        write_lines(folder / f"{split}.jsonl", [record])
+    config = toy_config(folder, model, recipe=SHORT, own=OwnData(kind="tagging"))
+    result = finetune(replace(config, out=tmp_path / "out"))
+    tuned = open_tuned(tmp_path / "out")
+    assert tuned.details["joiner"] == ""
+    assert layout_for(tuned, task=None, columns=DataColumns()).task.joiner == ""
+    alone = evaluate_task(EvaluateConfig(model=tmp_path / "out", data=folder / "dev.jsonl"))
+    assert alone.scores == {"file": result.runs[0].scores["dev"]}
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression", "tagging", "qa"])

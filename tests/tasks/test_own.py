@@ -270,3 +270,12 @@ def test_no_data_at_all_is_refused(tmp_path):
         load_own(OwnData())
     with pytest.raises(UserError, match="no file called train"):
         load_own(OwnData(folder=tmp_path))
+
+
+def test_words_of_all_files_are_joined_as_those_of_train(tmp_path):
+    write(tmp_path / "train.tsv", "好 B-PER\n人 O\n".replace(" ", "\t"))
+    write(tmp_path / "dev.tsv", "anna B-PER\n好 O\n".replace(" ", "\t"))
+    own = OwnData(kind="tagging", folder=tmp_path)
+    assert load_own(own)[1].splits["dev"][0].text == "anna好"
+    (tmp_path / "train.tsv").write_text("one\tB-PER\n人\tO\n")
+    assert load_own(own)[1].splits["dev"][0].text == "anna 好"

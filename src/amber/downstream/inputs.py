@@ -93,10 +93,13 @@ def find_layout(tuned: TunedModel, name: str, changes: dict[str, Any]) -> DataLa
                 f"{tuned.kind}: name another task, or own"
             )
         if not changes:
-            return DataLayout(task=found, own=None)
+            joiner = tuned.details.get("joiner") if found.joiner is None else found.joiner
+            return DataLayout(task=replace(found, joiner=joiner), own=None)
     own = OwnData(kind=tuned.kind)
     if "own" in tuned.details and name == tuned.task:
         own = update(OwnData(), tuned.details["own"], where=f"{tuned.path}/config.json")
+    if own.joiner is None:
+        own = replace(own, joiner=tuned.details.get("joiner"))
     own = replace(own, **changes)
     return DataLayout(task=own_task(own), own=own, named=frozenset(changes))
 

@@ -37,6 +37,7 @@ from amber.model.task_folder import OpenedModel, open_for_task
 from amber.model.task_shape import HeadStyle
 from amber.run.device import Process
 from amber.tasks.own import OwnData
+from amber.tasks.tagged import joiner_of
 from amber.tokens.tokenizer import special_ids
 
 MOST_THREADS: Final = 16
@@ -201,6 +202,8 @@ def details_of(config: FinetuneConfig, material: Material) -> dict[str, Any]:
     if config.own != OwnData() or config.task == "own":
         own = to_dict(config.own)
         details["own"] = {n: v for n, v in own.items() if f"own.{n}" not in OWN_FILES}
+    if (joiner := joiner_of(material.train)) is not None:
+        details["joiner"] = joiner
     return details
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from amber.errors import UserError
 from amber.tasks.labels import finish_task
-from amber.tasks.own import STEMS, OwnData, own_rows, own_task
+from amber.tasks.own import STEMS, OwnData, own_rows, own_task, with_joiner
 from amber.tasks.table import Table
 from amber.tasks.task import Task, TaskData
 
@@ -70,6 +70,7 @@ def hub_task(name: str, loaded: Any, own: OwnData) -> tuple[Task, TaskData]:
             unit="row",
         )
         files[split] = own_rows(table, own, task, split=split)
+        own = with_joiner(own, files[split].examples)
     return replace(task, name=f"hub:{name}"), finish_task(task, files)
 
 

@@ -11,6 +11,7 @@ from amber.tasks.labels import finish_task
 from amber.tasks.mentions import table_mentions
 from amber.tasks.squad import read_squad
 from amber.tasks.table import format_of, read_table
+from amber.tasks.tagged import joiner_of
 from amber.tasks.task import ReadFile, Task, TaskData, TaskFile
 from amber.tasks.texts import MSR_IDS, read_texts
 
@@ -46,7 +47,7 @@ def load_task(task: Task, data_dir: Path, *, labels: Sequence[str] | None = None
             continue
         files[split] = file
         if task.kind == "tagging" and joiner is None and chosen.reader == "columns":
-            joiner = _joiner_used(file)
+            joiner = joiner_of(file.examples)
     return finish_task(task, files, labels=labels)
 
 
@@ -105,12 +106,3 @@ def _read(path: Path, file: TaskFile, task: Task, *, split: str, joiner: str | N
         table = read_table(path, encoding=file.encoding)
         return table_mentions(table, file, needs_tags=needs_label)
     return read_texts(path, file, task, needs_label=needs_label)
-
-
-def _joiner_used(file: ReadFile) -> str | None:
-    """How the words of a file were joined, for the files after it; None when nothing shows it."""
-    for example in file.examples:
-        spans = getattr(example, "spans", ())
-        if len(spans) > 1:
-            return " " * (spans[1][0] - spans[0][1])
-    return None

@@ -7,12 +7,12 @@ from pathlib import Path
 from amber.errors import UserError
 from amber.tasks.columns import read_columns
 from amber.tasks.config import OwnData
-from amber.tasks.example import Kind, place_of
+from amber.tasks.example import Example, Kind, place_of
 from amber.tasks.labels import finish_task
 from amber.tasks.mentions import table_mentions
 from amber.tasks.squad import check_questions, read_squad, table_questions
 from amber.tasks.table import Table, format_of, read_table
-from amber.tasks.tagged import table_words
+from amber.tasks.tagged import joiner_of, table_words
 from amber.tasks.task import ReadFile, Task, TaskData, TaskFile
 from amber.tasks.texts import label_name, table_texts
 
@@ -60,7 +60,10 @@ def load_own(own: OwnData, *, labels: Sequence[str] | None = None) -> tuple[Task
     """
     task = own_task(own)
     paths = _paths(own)
-    files = {split: read_own(path, own, task, split=split) for split, path in paths.items()}
+    files: dict[str, ReadFile] = {}
+    for split, path in paths.items():
+        files[split] = read_own(path, own, task, split=split)
+        own = with_joiner(own, files[split].examples)
     if own.dev_fraction and "dev" in files:
         raise UserError(
             f"dev_fraction has no effect with the dev file {paths['dev']}: leave it out"
@@ -68,6 +71,13 @@ def load_own(own: OwnData, *, labels: Sequence[str] | None = None) -> tuple[Task
     if own.dev_fraction and "train" in files:
         files["train"], files["dev"] = _divide(files["train"], own.dev_fraction)
     return task, finish_task(task, files, labels=labels)
+
+
+def with_joiner(own: OwnData, examples: Sequence[Example]) -> OwnData:
+    """Join the words of the files that follow as those of the first one were joined."""
+    if own.kind != "tagging" or own.joiner is not None:
+        return own
+    return replace(own, joiner=joiner_of(examples))
 
 
 def _paths(own: OwnData) -> dict[str, Path]:

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from amber.errors import UserError
-from amber.tasks.example import TaggedExample
+from amber.tasks.example import Example, TaggedExample
 from amber.tasks.scheme import OUTSIDE, detect_scheme, split_tag, to_bio
 from amber.tasks.table import Table
 from amber.tasks.task import ReadFile
@@ -55,6 +56,16 @@ def tagged_examples(
             )
         )
     return tuple(examples), notes
+
+
+def joiner_of(examples: Sequence[Example]) -> str | None:
+    """Return what is between all words of tagged sentences; None where there is no one answer."""
+    found: set[str] = set()
+    for example in examples:
+        if isinstance(example, TaggedExample):
+            ends = pairwise(example.spans)
+            found.update(example.text[left[1] : right[0]] for left, right in ends)
+    return found.pop() if len(found) == 1 else None
 
 
 def _as_bio(

@@ -232,6 +232,9 @@ def _trec(path: Path, file: TaskFile) -> ReadFile:
     numbers: list[int] = []
     for number, line in enumerate(read_lines(path, encoding=file.encoding), 1):
         if not line.strip():
+            if file.keeps_blank:
+                examples.append(TextExample(id=str(len(examples)), text="", label=None))
+                numbers.append(number)
             continue
         found = _TREC.fullmatch(line.strip())
         if found is None:
