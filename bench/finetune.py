@@ -6,8 +6,9 @@
 table: each cell is one `amber finetune` with the flags below and several seeds; NAME=MODEL@scratch
 starts from random weights. trainer: the same by bench/trainer.py, which is written with
 `transformers.Trainer`: same examples, epochs, rate of each layer, batch size and precision. What is
-there already is kept. Both print tables of what is in OUT, so that two commands, each on one core
-(taskset -c 0 and -c 1, --jobs 1), measure side by side.
+there already is kept. Both print tables of what is in OUT. Two commands at the same time, each on
+one core (taskset -c 0 and -c 1, --jobs 1), measure the same work; one after the other, with --jobs
+for amber and --threads for the Trainer, what a machine's cores are good for.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def command(model: str, task: str, out: Path, args: argparse.Namespace) -> list[
     words += ["--data", str(args.data / TASKS[task][0]), "--out", str(out), "--device", "cpu"]
     words += [word for pair in flags_of(task, args).items() for word in pair]
     words += ["--from-scratch"] if model.endswith("@scratch") else []
-    words += ["--precision", args.precision, "--threads", "1"]
+    words += ["--precision", args.precision, "--threads", str(args.threads)]
     return [*words, "--seeds", str(args.seeds), "--jobs", str(args.jobs), "--json"]
 
 
@@ -120,7 +121,8 @@ def trainer_command(
     words += ["--learning-rate", str(rates["learning_rate"])]
     words += ["--layer-decay", str(rates["layer_decay"])]
     words += ["--precision", "bf16" if args.precision == "auto" else args.precision]
-    return [*words, "--sampling", args.sampling, "--seed", str(seed), "--threads", "1"]
+    words += ["--sampling", args.sampling, "--threads", str(args.threads)]
+    return [*words, "--seed", str(seed)]
 
 
 def show(out: Path, models: list[str]) -> str:
@@ -142,7 +144,8 @@ def show(out: Path, models: list[str]) -> str:
         head = [task, f"{num['train']:,}, {num[split]:,} {split}", metric, f"{base:.1f}"]
         lines.append([*head, *(cell(cells[name]) if name in cells else "" for name in models)])
     pages = [lines]
-    lines = [["task", "model", "amber", "Trainer", "its time / ours"], ["---"] * 5]
+    headings = ["task", "model", "amber", "Trainer", "its time / ours", "all seeds"]
+    lines = [headings, ["---"] * len(headings)]
     for (task, name), result in found.items():
         paths = sorted((out / f"{name}-trainer").glob(f"{task}-seed-*.json"))
         if paths:
@@ -171,7 +174,13 @@ def compared(ours: dict[str, Any], theirs: list[dict[str, Any]]) -> list[str]:
         f"{statistics.median(run['seconds'] for run in part):.0f} s" for part in (runs, theirs)
     ]
     texts = [f"{text}; {time}" for text, time in zip(texts, seconds, strict=True)]
-    return [*texts, f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"]
+    spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    total = sum(run["seconds"] for run in theirs)  # without its start and its reading; ours with
+    return [
+        *texts,
+        spread,
+        f"{total:.0f} s / {ours['seconds']:.0f} s = {total / ours['seconds']:.2f}",
+    ]
 
 
 def main() -> None:
@@ -184,6 +193,7 @@ def main() -> None:
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1, help="of each process")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--sampling", default="group_by_length", help="of Trainer; or random")
     parser.add_argument("--flags", default="", help="more settings of amber, with their values")
