@@ -70,6 +70,26 @@ def test_words_are_joined_as_in_the_training(model: Path, tmp_path: Path):
         assert [row.fields["text"] for row in rows_for(folder, mixed)] == ["anna好", "好one"]
 
 
+def test_entities_are_handed_in_with_their_places(model: Path, tmp_path: Path):
+    folder = tune(tmp_path / "m", model, "tagging", task="cluener", own={})
+    records = [{"id": 4, "text": "good one bad"}, {"id": 7, "text": "anna"}]
+    path = write_lines(tmp_path / "test.jsonl", records)
+    config = PredictConfig(model=folder, file=path, submission=tmp_path / "sub")
+    prediction = open_prediction(config)
+    rows = list(predict_rows(prediction, CPU))
+    handed_in = hand_in(prediction, rows, tmp_path / "sub")
+    assert handed_in.name == "cluener_predict.json"
+    lines = [json.loads(line) for line in handed_in.read_text().splitlines()]
+    assert [line["id"] for line in lines] == [4, 7]
+    tags = [word["tag"] for row in rows for word in row.fields["words"]]
+    found = [line["label"].get("PER", {}) for line in lines]
+    places = [place for part in found for these in part.values() for place in these]
+    assert sum(last - first + 1 for first, last in places) >= sum(tag != "O" for tag in tags) > 0
+    for record, part in zip(records, found, strict=True):
+        for text, these in part.items():
+            assert all(record["text"][first : last + 1] == text for first, last in these)
+
+
 def test_a_blank_line_of_a_trec_file_is_a_row(model: Path, tmp_path: Path):
     labels = find_task("trec").labels
     folder = tune(tmp_path / "m", model, "classification", labels=labels, task="trec", own={})

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from amber.errors import UserError
-from amber.tasks.mentions import table_mentions
+from amber.tasks.mentions import as_mentions, table_mentions
 from amber.tasks.table import read_table
 from amber.tasks.task import TaskFile
 
@@ -30,6 +30,14 @@ def test_spans_point_into_the_text_as_it_is(tmp_path):
     (example,) = read(tmp_path, {"text": text, "label": label}).examples
     assert [text[a:b] for a, b in example.spans] == [c for c in text if c != " "]
     assert example.tags == ("B-name", "I-name", "B-thing", *["I-thing"] * 10)
+
+
+def test_entities_are_written_as_they_are_read(tmp_path):
+    label = {"a": {"bc": [[1, 2], [5, 6]], "e f": [[8, 10]]}, "b": {"a": [[0, 0]]}}
+    (example,) = read(tmp_path, {"text": "abcd bc e f", "label": label}).examples
+    assert example.tags is not None
+    assert as_mentions(example, example.tags) == label
+    assert as_mentions(example, ["O"] * len(example.spans)) == {}
 
 
 def test_of_overlapping_entities_the_longest_stays_and_the_others_are_counted(tmp_path):

@@ -30,6 +30,14 @@ def test_clue_takes_one_record_on_each_line(tmp_path):
     assert json.loads(path.read_text()) == {"id": 3, "label": "116", "label_desc": "news_game"}
 
 
+def test_entities_are_written_with_their_places(tmp_path):
+    found = {"name": {"\u53f6\u8001": [[0, 1]]}}
+    path = write_submission(find_task("cluener"), {"0": found, "1": {}}, tmp_path)
+    assert path.name == "cluener_predict.json"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert lines == [{"id": 0, "label": found}, {"id": 1, "label": {}}]
+
+
 def test_answers_are_one_object(tmp_path):
     answers: dict[str, str | float] = {"q1": "1919\u5e74", "q2": ""}
     path = write_submission(find_task("squad2"), answers, tmp_path, split="dev")

@@ -18,6 +18,7 @@ from amber.errors import UserError
 from amber.run.device import Process
 from amber.tasks.decoding import sigmoid, softmax
 from amber.tasks.example import Example, QAExample, TaggedExample, TextExample
+from amber.tasks.mentions import as_mentions
 from amber.tasks.pieces import PlainTokenizer
 from amber.tasks.questions import QuestionWindow
 from amber.tasks.submission import write_submission
@@ -237,13 +238,17 @@ def hand_in(prediction: Prediction, rows: Sequence[Row], folder: Path) -> Path:
         UserError: a label that the task does not have, or an id that occurs twice.
     """
     beside = folder.with_name(f".{folder.name}.unfinished")
-    values = {row.id: row.value for row in rows}
-    if len(values) < len(rows):
-        twice = next(name for name, count in Counter(row.id for row in rows).items() if count > 1)
+    twice = next((name for name, count in Counter(r.id for r in rows).items() if count > 1), None)
+    if twice is not None:
         raise UserError(
             f"{prediction.input.path}: several rows have the id {twice}, and a leaderboard takes "
             "one prediction for each: give the task's own file"
         )
+    examples = prediction.input.examples
+    values = {
+        row.id: as_mentions(each, row.value) if isinstance(each, TaggedExample) else row.value
+        for row, each in zip(rows, examples, strict=True)
+    }
     path = None
     try:
         path = write_submission(

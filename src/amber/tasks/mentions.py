@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from amber.errors import UserError
+from amber.tasks.entities import entities
 from amber.tasks.example import TaggedExample
 from amber.tasks.scheme import OUTSIDE
 from amber.tasks.table import Table
@@ -87,6 +88,16 @@ def _without_overlaps(mentions: Sequence[Mention]) -> list[Mention]:
         if all(mention[1] <= other[0] or other[1] <= mention[0] for other in kept):
             kept.append(mention)
     return kept
+
+
+def as_mentions(example: TaggedExample, tags: Sequence[str]) -> dict[str, dict[str, list]]:
+    """Write the entities of a tagged text as `table_mentions` reads them."""
+    found: dict[str, dict[str, list]] = {}
+    for entity in entities(tags):
+        start, end = example.spans[entity.start][0], example.spans[entity.stop - 1][1]
+        places = found.setdefault(entity.type, {}).setdefault(example.text[start:end], [])
+        places.append([start, end - 1])
+    return found
 
 
 def _tags(spans: Sequence[tuple[int, int]], mentions: Sequence[Mention]) -> tuple[str, ...]:

@@ -103,13 +103,17 @@ TAGS = (
         dev=("dev.char.bmes",),
         test=("test.char.bmes",),
     ),
-    _tags(
-        "cluener",
-        ("cluener2020", "cluener"),
-        TaskFile(name="", reader="mentions", text="text", label="label", id="id"),
-        train=("train.json", "train.jsonl"),
-        dev=("dev.json", "dev.jsonl"),
-        test=("test.json", "test.jsonl"),
+    replace(
+        _tags(
+            "cluener",
+            ("cluener2020", "cluener"),
+            TaskFile(name="", reader="mentions", text="text", label="label", id="id"),
+            train=("train.json", "train.jsonl"),
+            dev=("dev.json", "dev.jsonl"),
+            test=("test.json", "test.jsonl"),
+        ),
+        submission="clue",
+        submission_files={"test": "cluener_predict.json"},
     ),
 )
 

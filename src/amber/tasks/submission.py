@@ -3,15 +3,19 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from amber.errors import UserError
 from amber.tasks.task import Task
+
+Prediction = str | float | Mapping[str, Any]
+"""A label, a number, an answer, or the entities of a text as `as_mentions` gives them."""
 
 STSB_RANGE = (0.0, 5.0)
 
 
 def write_submission(
-    task: Task, predictions: Mapping[str, str | float], folder: Path, *, split: str = "test"
+    task: Task, predictions: Mapping[str, Prediction], folder: Path, *, split: str = "test"
 ) -> Path:
     """Write predictions for a leaderboard, under the file name that it expects.
 
@@ -20,7 +24,7 @@ def write_submission(
 
     Args:
         task: the task.
-        predictions: id of the example -> label, number or answer, in the order of the test file.
+        predictions: by the id of the example, in the order of the test file.
         folder: is made if it is not there.
         split: of the task's `submission_files`.
 
@@ -39,7 +43,7 @@ def write_submission(
         )
     if task.labels is not None:
         for key, value in predictions.items():
-            if value not in task.labels:
+            if isinstance(value, Mapping) or value not in task.labels:
                 raise UserError(
                     f"task {task.name}, example {key}: {value!r} is not one of the labels "
                     f"{', '.join(task.labels[:20])}: predict with a model of this task"
@@ -57,19 +61,19 @@ def write_submission(
     return path
 
 
-def _glue_value(task: Task, value: str | float) -> str:
-    if task.kind != "regression":
+def _glue_value(task: Task, value: Prediction) -> str:
+    if task.kind != "regression" or isinstance(value, Mapping):
         return str(value)
     low, high = STSB_RANGE
     return f"{min(max(float(value), low), high):.3f}"
 
 
-def _clue_line(task: Task, key: str, value: str | float) -> str:
+def _clue_line(task: Task, key: str, value: Prediction) -> str:
     """One record; TNEWS takes the number of the class beside its name."""
     codes = {name: code for code, name in task.spellings.items()}
-    record: dict[str, str | int | float] = {"id": int(key) if key.isdecimal() else key}
-    if value in codes:
-        record |= {"label": codes[str(value)], "label_desc": value}
+    record: dict[str, Any] = {"id": int(key) if key.isdecimal() else key}
+    if isinstance(value, str) and value in codes:
+        record |= {"label": codes[value], "label_desc": value}
     else:
         record["label"] = value
     return json.dumps(record, ensure_ascii=False)
