@@ -141,3 +141,34 @@ def test_evaluate_prints_the_scores_of_a_fine_tuned_model(folder: Path, tmp_path
     assert told["baselines"]["file"]["accuracy"]["value"] == pytest.approx(2 / 3)
     [line] = [line for line in err.splitlines() if line.startswith("file accuracy")]
     assert line.split() == ["file", "accuracy", f"{100 * score:.2f}", "66.67"]
+
+
+def test_evaluate_prints_each_label_and_the_mistakes(model: Path, tmp_path: Path, capsys):
+    labels = tuple(f"l{number:02}" for number in range(23))
+    folder = tune(tmp_path / "m", model, "classification", labels=labels)
+    path = tmp_path / "a.tsv"
+    rows = [f"good {'one ' * (n % 3)}\t{labels[n % 23]}" for n in range(45)]
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    evaluation.run(EvaluateConfig(model=folder, data=path), is_json=True)
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    every = {each["label"]: each for each in told["by_label"]["file"]}
+    assert len(every) == 23
+    assert sum(each["num_gold"] for each in every.values()) == 45
+    lines = [line.split() for line in err.splitlines()]
+    start = lines.index(["label", "examples", "predicted", "precision", "recall", "F1"])
+    table = lines[start + 1 : start + 21]
+    assert [line[0] for line in table] == [f"l{number:02}" for number in range(20)]
+    for name, num_gold, num_predicted, precision, *_ in table:
+        assert (int(num_gold), int(num_predicted)) == (
+            every[name]["num_gold"],
+            every[name]["num_predicted"],
+        )
+        assert float(precision) == pytest.approx(100 * every[name]["precision"], abs=0.005)
+    assert "file: 3 rarer labels left out above; --json has all" in err
+    worst = told["mistakes"]["file"][0]
+    wrong = sum(each["count"] for each in told["mistakes"]["file"])
+    assert (
+        f"file: {wrong} mistakes, most often {worst['gold']} taken for {worst['predicted']} "
+        f"({worst['count']})" in err
+    )

@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from amber.tasks.entities import count_entities, entities, total
+from amber.tasks.entities import count_entities, entities
+from amber.tasks.matches import total
 
 
 def names(tags):

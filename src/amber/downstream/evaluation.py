@@ -1,10 +1,10 @@
 """Score a fine-tuned model on labelled data: what `amber evaluate` does with one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -28,6 +28,7 @@ from amber.downstream.tuned_model import TunedModel, ask, open_tuned
 from amber.errors import UserError
 from amber.run.commands import HELD_OUT_ONLY, EvaluateConfig
 from amber.run.device import open_process
+from amber.tasks.by_label import LabelScores, Mistake, label_scores, mistakes
 from amber.tasks.example import Example, Kind
 from amber.tasks.load import load_task
 from amber.tasks.own import files_called, load_own
@@ -71,6 +72,12 @@ class TaskScores:
 
     baseline_from: str
     """Whose labels the baselines guess by."""
+
+    by_label: dict[str, tuple[LabelScores, ...]]
+    """By split: of each label or type of entity; empty for numbers and answers."""
+
+    mistakes: dict[str, tuple[Mistake, ...]]
+    """By split: which label was taken for which, the most frequent first."""
 
     num_examples: dict[str, int]
     truncated_share: dict[str, float]
@@ -133,6 +140,7 @@ def evaluate_task(
     encoded = {name: tuned.encode(data.splits[name]) for name in names}
     total, done = sum(len(each.sequences) for each in encoded.values()), 0
     scores, notes, collapsed = dict[str, dict[str, float]](), list(data.notes), dict[str, str]()
+    guesses = dict[str, Sequence[Any]]()
     precision = config.precision or tuned.precision
     with open_process(config.device, precision) as process, threads_of(tuned):
         tuned.model.to(process.device)
@@ -147,7 +155,7 @@ def evaluate_task(
             )
             done += len(each.sequences)
             result = score_predictions(task, golds[name], found, labels=tuned.labels)
-            scores[name] = result.values
+            scores[name], guesses[name] = result.values, found.values
             if result.collapsed:  # of which the notes say the same
                 collapsed[name] = result.collapsed
             else:
@@ -165,6 +173,11 @@ def evaluate_task(
             for name, gold in golds.items()
         },
         baseline_from=guessed_from,
+        by_label={
+            name: label_scores(task.kind, gold, guesses[name], labels=tuned.labels)
+            for name, gold in golds.items()
+        },
+        mistakes={name: mistakes(task.kind, gold, guesses[name]) for name, gold in golds.items()},
         num_examples={name: len(gold) for name, gold in golds.items()},
         truncated_share={name: each.truncated_share for name, each in encoded.items()},
         counts={name: each.counts for name, each in encoded.items()},

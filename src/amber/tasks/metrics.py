@@ -18,7 +18,8 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from amber.errors import UserError
 from amber.tasks.answers import cmrc_exact_match, cmrc_f1, squad_exact_match, squad_f1
-from amber.tasks.entities import count_entities, total
+from amber.tasks.entities import count_entities
+from amber.tasks.matches import total
 
 LabelMetric = Literal["accuracy", "mcc", "f1", "macro_f1"]
 SetMetric = Literal["micro_f1"]
