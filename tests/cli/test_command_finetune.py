@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from amber.model.encoder import Encoder
 from amber.model.folder import save_discriminator
 from amber.model.heads import RTDHead
 from amber.model.init import initialize
+from amber.tasks.metrics import METRICS
 from amber.tokens.tokenizer import save_tokenizer, wordpiece
 
 WORDS = ["one", "two", "three", "good", "bad"]
@@ -145,6 +147,8 @@ def test_the_rates_of_both_rules_are_shown_without_a_task(tmp_path: Path, capsys
     layers = json.loads(capsys.readouterr().out)["layers"]
     assert layers[0]["share"] == pytest.approx(0.04398, abs=5e-6)
     assert layers[12]["share"] == pytest.approx(0.64)
+    assert main(["finetune", model, "--show-rates", "--sweep", "lists.toml"]) == 2
+    assert "sweep has no effect with show_rates" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -170,3 +174,13 @@ def test_mistakes_are_one_line_and_exit_2(more, message, words, capsys, tmp_path
 def test_help_names_the_papers_ten_seeds(capsys):
     assert main(["finetune", "--help"]) == 0
     assert "median of 10" in " ".join(capsys.readouterr().out.split())
+
+
+def test_help_names_every_metric_of_own_data_and_shows_no_empty_default(capsys):
+    assert main(["finetune", "--help", "all"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert not [name for name in METRICS if not re.search(rf"\b{name}\b", page)]
+    assert main(["finetune", "--help"]) == 0
+    page = capsys.readouterr().out + page
+    assert "()" not in page
+    assert "metrics -" in page

@@ -268,7 +268,7 @@ def test_a_loss_that_is_no_number_stops_with_the_seed_and_the_steps(
 def test_a_limited_training_takes_the_same_examples_for_all_seeds(folder: Path, model: Path):
     result = finetune(toy_config(folder, model, seeds=2, limit_train=16))
     assert result.num_examples == {"train": 16, "dev": 20}
-    assert "trained on 16 examples, drawn from 48" in result.notes
+    assert "trained on 16 of 48 examples, by chance" in result.notes
     assert {run.num_steps for run in result.runs} == {6}
     assert len({run.settings["data_fingerprint"] for run in result.runs}) == 1
 

@@ -148,3 +148,6 @@ def test_what_is_scored_and_trained_on_is_counted(tmp_path: Path):
         (tmp_path / f"{split}.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
     own = config(task="own", data=(tmp_path,))
     assert read_material(own).notes == ("dev: 2 of 4 examples have the text of a train example",)
+    limited = read_material(replace(own, limit_train=1))  # a is drawn, which dev does not have
+    assert [example.text for example in limited.train] == ["a"]
+    assert limited.notes == ("trained on 1 of 3 examples, by chance",)

@@ -257,10 +257,11 @@ def test_a_part_of_train_can_be_dev_with_no_text_on_both_sides(tmp_path):
         ({"labels": ("a",), "kind": "regression"}, "labels have no effect"),
         ({"folder": Path("a"), "train": Path("b")}, "not both"),
         ({"dev_fraction": 1.0}, "below 1"),
+        ({"epochs": 0}, "own.epochs must be above 0, got 0"),
         ({"dev": Path("a"), "dev_fraction": 0.1}, "no effect with a dev file"),
     ],
 )
-def test_a_setting_without_effect_is_refused(settings, message):
+def test_a_setting_without_effect_or_sense_is_refused(settings, message):
     with pytest.raises(UserError, match=message):
         OwnData(**settings)
 

@@ -164,7 +164,7 @@ def changes_text(changes: Mapping[str, Any], *, before: str = "") -> str:
 def pace_text(run: SeedRun) -> str:
     """Say how long a run took."""
     rate = short_number(run.sequences_per_second)
-    return f"{duration(run.seconds)}, {rate} examples/s"
+    return f"{duration(run.seconds)} of training, {rate} examples/s"
 
 
 def collapse_text(run: SeedRun) -> str:

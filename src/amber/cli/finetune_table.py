@@ -20,7 +20,7 @@ def shown(metric: str, value: float) -> str:
 def score_table(result: FinetuneResult) -> Table:
     """Lay out each run, then what they say together, then the baseline."""
     columns = [(split, name) for split in result.spreads for name in result.metrics]
-    headings = ["run", *(f"{split} {name}" for split, name in columns), "epoch", "time"]
+    headings = ["run", *(f"{split} {name}" for split, name in columns), "epoch", "training"]
     rows = [
         [
             f"seed {run.seed}" + (" (collapsed)" if run.collapsed else ""),

@@ -114,7 +114,7 @@ def _entry(
         text += f" One of {', '.join(options)}."
     if default is MISSING:
         text += " Required."
-    elif default is not None:
+    elif default not in (None, ()):
         text += f" [{_shown(default)}]"
     return _row(flag, text.strip(), width)
 
@@ -157,7 +157,7 @@ def _default(setting: Setting, defaults: Mapping[str, Any]) -> Any:
 
 def _shown(value: Any) -> str:
     """Write a default as one would on the command line."""
-    if value is None:
+    if value in (None, ()):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -6,7 +6,7 @@ from amber.cli.finetune_table import shown
 from amber.cli.output import duration, plain_table
 from amber.downstream.table import TaskRow, TaskTable
 
-HEADINGS = ("task", "metric", "runs", "median", "min", "max", "deviation", "baseline", "time")
+HEADINGS = ("task", "metric", "runs", "median", "min", "max", "deviation", "baseline", "training")
 
 
 def show_table(table: TaskTable, console: Console) -> None:

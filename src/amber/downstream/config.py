@@ -43,8 +43,8 @@ class RecipeConfig:
     """Share of the steps over which the rate rises; it is (1 - progress) * min(1, warm-up)."""
 
     epochs: int | None = None
-    """Passes over the training examples (default: the paper's: 10 for RTE and STS-B, 2 for
-    questions, else 3)."""
+    """Passes over the training examples (default: the paper's: 10 for RTE and STS-B, 2 for the
+    named tasks of questions, else 3)."""
 
     batch_size: int = 32
     """Examples, or windows of long ones, per step."""
@@ -133,7 +133,7 @@ class FinetuneConfig:
 
     data: tuple[Path, ...] = ()
     """Folder with the task's files; for own data a folder, or the files of train, dev and test, in
-    this order."""
+    this order (--data TRAIN DEV TEST)."""
 
     out: Path | None = None
     """Folder of the results: settings, scores, one fine-tuned model per seed."""
@@ -210,6 +210,11 @@ class FinetuneConfig:
             raise UserError(f"seed must be below 2^62, got {self.seed}")
         if not 0 <= self.dev_fraction < 1:
             raise UserError(f"dev_fraction must be in [0, 1), got {self.dev_fraction}")
+        if self.show_rates and self.sweep is not None:
+            raise UserError(
+                "sweep has no effect with show_rates, which prints the rates of one recipe: leave "
+                "one of them out"
+            )
         if self.score_on == "test":
             self._refuse_choice_on_test()
         if self.task is not None:

@@ -1,6 +1,6 @@
 """The examples that a task is trained and scored on, read and cut as the settings say."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -65,7 +65,6 @@ def read_material(config: FinetuneConfig) -> Material:
     where = {name: data.files.get(name, name) for name in splits}
     golds = {name: golds_of(splits[name], where=where[name]) for name in [*names, "train"]}
     train = splits["train"]
-    notes += overlap_notes(splits, names)
     if config.limit_train > len(train):
         raise UserError(
             f"limit_train is {config.limit_train}, and there are {len(train)} examples to train "
@@ -75,7 +74,8 @@ def read_material(config: FinetuneConfig) -> Material:
         chosen = permutation(len(train), seed=LIMIT_SEED, epoch=0)[: config.limit_train]
         train = tuple(train[index] for index in chosen)
         golds["train"] = [golds["train"][index] for index in chosen]
-        notes.append(f"trained on {len(train):,} examples, drawn from {len(splits['train']):,}")
+        notes.append(f"trained on {len(train):,} of {len(splits['train']):,} examples, by chance")
+    notes += overlap_notes(train, {name: splits[name] for name in names})
     if task.kind == "regression" and len(set(golds["train"])) < 2:
         raise UserError(
             f"{where['train']}: every example to train on has the number {golds['train'][0]}: "
@@ -92,12 +92,12 @@ def read_material(config: FinetuneConfig) -> Material:
     )
 
 
-def overlap_notes(splits: dict[str, tuple[Example, ...]], names: Sequence[str]) -> list[str]:
+def overlap_notes(train: Sequence[Example], scored: Mapping[str, Sequence[Example]]) -> list[str]:
     """Say how much of what is scored is trained on, too."""
-    known = {content_of(example) for example in splits["train"]}
-    counts = {name: sum(content_of(each) in known for each in splits[name]) for name in names}
+    known = {content_of(example) for example in train}
+    counts = {name: sum(content_of(each) in known for each in scored[name]) for name in scored}
     return [
-        f"{name}: {count:,} of {len(splits[name]):,} examples have the text of a train example"
+        f"{name}: {count:,} of {len(scored[name]):,} examples have the text of a train example"
         for name, count in counts.items()
         if count
     ]

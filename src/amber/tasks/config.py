@@ -29,13 +29,14 @@ class OwnData:
     """File to train on."""
 
     dev: Path | None = None
-    """File to choose by."""
+    """File to score on, and to choose by where something is chosen."""
 
     test: Path | None = None
-    """File to score or predict; its labels may be missing."""
+    """File that --score-on test scores; without that its labels may be missing."""
 
     folder: Path | None = None
-    """Folder with files called train, dev (or valid, validation) and test, of any kind above."""
+    """Folder with files called train, dev (or valid, validation, val) and test: .tsv, .csv, .jsonl
+    or .parquet, plain or compressed, columns of words, or SQuAD's .json."""
 
     dev_fraction: float = 0.0
     """Share of the train file that becomes dev where there is no dev file; the same text (or
@@ -84,16 +85,22 @@ class OwnData:
     """Of files that are not valid UTF-8."""
 
     metrics: tuple[str, ...] = ()
-    """Scores, the first one counts; empty takes the usual ones of the kind."""
+    """Scores; the first one counts (default: the first two of the kind, of tags all three).
+    classification: accuracy, macro_f1, mcc, f1 (of the second of two labels); multilabel: micro_f1,
+    accuracy; regression: spearman, pearson, mse; tagging: entity_f1, entity_precision,
+    entity_recall; qa: answer_f1, exact_match, or by characters, for Chinese, cmrc_f1,
+    cmrc_exact_match."""
 
     epochs: int = 3
-    """Passes over the train file."""
+    """Passes over the train file, as --recipe.epochs."""
 
     def __post_init__(self) -> None:
         if self.folder is not None and (self.train or self.dev or self.test):
             raise UserError("folder and train, dev or test: give the folder or the files, not both")
         if not 0.0 <= self.dev_fraction < 1.0:
             raise UserError(f"dev_fraction {self.dev_fraction} must be at least 0 and below 1")
+        if self.epochs < 1:
+            raise UserError(f"own.epochs must be above 0, got {self.epochs}")
         if self.dev_fraction and self.dev is not None:
             raise UserError("dev_fraction has no effect with a dev file: leave one of them out")
         default = {field.name: field.default for field in fields(self)}
