@@ -114,6 +114,11 @@ def raise_in_the_command(monkeypatch, error):
             "amber: f: no space is left on the disk: free some and start again\n",
         ),
         (
+            OSError(errno.EFBIG, "File too large", "f"),
+            1,
+            "amber: f: a file gets larger than this disk or `ulimit -f` allows: write elsewhere\n",
+        ),
+        (
             torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate"),
             1,
             "amber: out of memory: lower batch.micro_size\n",
@@ -136,6 +141,19 @@ def test_our_own_errors_keep_their_traceback(monkeypatch, error):
     raise_in_the_command(monkeypatch, error)
     with pytest.raises(type(error)):
         cli.main(["pretrain"])
+
+
+def test_a_name_that_is_not_utf_8_is_refused(capsys):
+    code = cli.main(["prepare", os.fsdecode(b"caf\xe9.txt"), "--out", "caf\u00e9"])
+    assert code == 2
+    assert "'caf\\udce9.txt' holds bytes that are not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_command_runs_without_stdout_and_stderr(monkeypatch, stream):
+    monkeypatch.setattr(sys, stream, None)  # as Python has it where they are closed
+    assert cli.main(["--version"]) == 0
+    getattr(sys, stream).close()
 
 
 @pytest.mark.parametrize("line", ["pretrane", "pretrain --batch.size x"])

@@ -73,6 +73,19 @@ def test_tags_are_written_in_columns_that_can_be_read_again(model: Path, tmp_pat
     assert [each.text.split() for each in again] == [record["words"] for record in records]
 
 
+def test_labels_are_parted_as_in_the_training(
+    model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    labels, own = ("red, dark", "round"), {"kind": "multilabel", "separator": "|"}
+    folder = tune(tmp_path / "m", model, "multilabel", labels=labels, own=own)
+    fields = {"id": "0", "labels": list(labels), "label_probabilities": [0.75, 0.5]}
+    row = Row(id="0", value=labels, fields=fields, is_blank=False)
+    monkeypatch.setattr(command, "predict_rows", lambda *_args, **_settings: iter([row]))
+    out = tmp_path / "a.tsv"
+    command.run(PredictConfig(model=folder, file=text, out=out), is_json=False)
+    assert out.read_text().splitlines()[1] == "0\tred, dark|round\t0.75|0.5"
+
+
 def test_what_was_not_read_is_told(model: Path, tmp_path: Path, capsys):
     folder = tune(tmp_path / "m", model, "classification", length=4)
     path = tmp_path / "a.txt"

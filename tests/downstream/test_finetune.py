@@ -1,13 +1,17 @@
 """Fine-tuning as a whole: it learns, it can be stopped and gone on with, it says what it did."""
 
+import errno
 import json
 import math
+import queue
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -16,6 +20,7 @@ import torch
 from toy_tasks import LEARNING, RECIPE, SHAPE, toy_config, write_model, write_texts
 
 import amber.downstream.seed as seed_module
+from amber.downstream import parallel
 from amber.downstream.encoded import encode_examples, fingerprint_of
 from amber.downstream.finetune import finetune
 from amber.downstream.plan import make_plan
@@ -291,6 +296,35 @@ def test_bad_data_stops_before_anything_is_written(folder: Path, model: Path):
     with pytest.raises(UserError, match=r"no dev file .* with --own.dev-fraction 0.1"):
         finetune(toy_config(folder, model))
     assert not (folder / "out").exists()
+
+
+def test_results_are_not_written_among_the_files_of_a_model(folder: Path, model: Path):
+    with pytest.raises(UserError, match=r"holds a model or a pre-training \(config\.json\)"):
+        finetune(toy_config(folder, model, out=model))
+    (folder / "run" / "discriminator").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"\(discriminator\): give another --out"):
+        finetune(toy_config(folder, model, out=folder / "run"))
+    assert [path.name for path in (folder / "run").iterdir()] == ["discriminator"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(errno.ENOSPC, "m: no space is left"), (errno.EFBIG, "m: a file gets larg")]
+)
+def test_a_disk_that_fills_is_told_by_every_process_in_one_line(
+    folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch, code: int, words: str
+):
+    def fail(*_args: object) -> None:
+        raise OSError(code, "x", "m")
+
+    monkeypatch.setattr(parallel, "do_one", fail)
+    monkeypatch.setattr(parallel.multiprocessing, "parent_process", threading.current_thread)
+    plan = make_plan(toy_config(folder, model), CPU)
+    todo, told = queue.Queue[Any](), queue.Queue[parallel.Message]()
+    todo.put((0, plan.assignments[0]))
+    todo.put(None)
+    parallel.work_through(plan.work, CPU, todo, told, threading.Event())
+    message = told.get_nowait()
+    assert (message.kind, message.text[: len(words)]) == ("run_error", words)
 
 
 def test_unlabelled_examples_cannot_be_scored(folder: Path, model: Path):

@@ -15,6 +15,7 @@ from tuned_models import LABELS, tune
 import amber.downstream.predict as module
 from amber.downstream.predict import hand_in, open_prediction, predict_rows
 from amber.downstream.predict_config import PredictConfig
+from amber.downstream.tuned_model import open_tuned
 from amber.errors import RunError, UserError
 from amber.run.device import Process
 from amber.tasks.clue import TNEWS_CLASSES
@@ -146,6 +147,33 @@ def test_every_line_has_its_row_at_its_place(
     assert [row.value for row in cut] == [row.value for row in whole]
     alone = rows_for(folder, write(tmp_path / "b.txt", lines[2]))
     assert alone[0].fields["probability"] == pytest.approx(cut[2].fields["probability"], abs=1e-6)
+
+
+def test_tags_of_the_file_are_not_read(model: Path, tmp_path: Path):
+    folder = tune(tmp_path / "m", model, "tagging")
+    named = tune(tmp_path / "n", model, "tagging", task="resume", own={})
+    plain = rows_for(folder, write(tmp_path / "a.tsv", "anna", "is", "", "paris"))
+    for each in (folder, named):
+        tagged = write(tmp_path / "b.tsv", "anna B-GOD", "is O", "", "paris S-GOD")
+        assert [row.value for row in rows_for(each, tagged)] == [row.value for row in plain]
+
+
+def test_a_classifier_from_elsewhere_reads_as_much_as_its_tokenizer_says(
+    model: Path, tmp_path: Path
+):
+    folder, path = tune(tmp_path / "m", model, "classification"), tmp_path / "m" / "config.json"
+    settings = json.loads(path.read_text())
+    del settings["amber"]  # as a folder that transformers wrote
+    path.write_text(json.dumps(settings))
+    assert open_tuned(folder).length == 64  # as there are positions
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": 20}))
+    assert open_tuned(folder).length == 20
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": int(1e30)}))
+    assert open_tuned(folder).length == 64
+    path.write_text("[]")
+    with pytest.raises(UserError, match=r"tokenizer_config\.json: not a JSON object"):
+        open_tuned(folder)
 
 
 def test_answers_are_parts_of_their_contexts(model: Path, tmp_path: Path):

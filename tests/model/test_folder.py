@@ -231,6 +231,37 @@ def rewrite(folder: Path, change_weights) -> None:
     save_file(weights, path)
 
 
+def test_weights_in_several_files_are_read(tmp_path: Path):
+    encoder, _ = saved_discriminator(tmp_path / "d", BERT)
+    whole = tmp_path / "d" / "model.safetensors"
+    weights = load_file(whole)
+    names = sorted(weights)
+    parts = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
+    for file, here in parts.items():
+        save_file({name: weights[name] for name in here}, tmp_path / "d" / file)
+    whole.unlink()
+    places = {name: file for file, here in parts.items() for name in here}
+    index = tmp_path / "d" / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    assert_equal_weights(encoder, load_discriminator(tmp_path / "d")[0])
+    (tmp_path / "d" / "model-2.safetensors").unlink()
+    with pytest.raises(UserError, match=r"model-2\.safetensors: cannot be read"):
+        load_discriminator(tmp_path / "d")
+    index.write_text("[]")
+    with pytest.raises(UserError, match=r"index\.json: not an index of weights"):
+        load_discriminator(tmp_path / "d")
+
+
+def test_whole_numbers_are_no_weights(tmp_path: Path):
+    saved_discriminator(tmp_path / "d", BERT)
+    name = "electra.encoder.layer.0.output.dense.weight"
+    rewrite(tmp_path / "d", lambda weights: weights.update({name: weights[name].to(torch.int8)}))
+    with pytest.raises(
+        UserError, match=r"output\.dense\.weight holds whole numbers \(torch\.int8\)"
+    ):
+        load_discriminator(tmp_path / "d")
+
+
 def test_a_missing_weight_is_named(tmp_path: Path):
     saved_discriminator(tmp_path / "d", MODERN)
     rewrite(tmp_path / "d", lambda w: w.pop("model.layers.1.mlp.Wi.weight"))

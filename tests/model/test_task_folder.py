@@ -384,6 +384,10 @@ def test_a_pretrained_folder_is_no_fine_tuned_one(config, tmp_path: Path):
         ({"id2label": {"0": "a", "1": "b"}}, r"has shape \(3, 16\), .* \(2, 16\)"),
         ({"amber": {"task": {"kind": "poetry", "head": "official"}}}, "kind 'poetry'"),
         ({"amber": {}, "problem_type": "regression"}, "problem_type is 'regression' with 3"),
+        ({"id2label": ["a", "b", "c"]}, r"config\.json: id2label is \['a', 'b', 'c'\], not an obj"),
+        ({"amber": 3}, "amber is 3, not an object"),
+        ({"amber": {"task": 3}}, r"amber\.task is 3, not an object"),
+        ({"classifier_dropout": "x"}, "classifier_dropout is 'x': write a number"),
     ],
 )
 def test_a_folder_that_contradicts_itself_is_refused(settings, message: str, tmp_path: Path):

@@ -280,3 +280,29 @@ def test_words_of_all_files_are_joined_as_those_of_train(tmp_path):
     assert load_own(own)[1].splits["dev"][0].text == "anna好"
     (tmp_path / "train.tsv").write_text("one\tB-PER\n人\tO\n")
     assert load_own(own)[1].splits["dev"][0].text == "anna 好"
+
+
+def test_an_accent_of_its_own_makes_no_other_label(tmp_path):
+    rows = "text\tlabel\na\tcaf\u00e9\nb\tcafe\u0301\nc\tno\n"
+    (tmp_path / "train.tsv").write_text(rows, encoding="utf-8")
+    _, data = load_own(OwnData(folder=tmp_path))
+    assert data.labels == ("caf\u00e9", "no")
+    (tmp_path / "train.tsv").write_text("A B-caf\u00e9\n\nB B-cafe\u0301\n", encoding="utf-8")
+    _, data = load_own(OwnData(kind="tagging", folder=tmp_path))
+    assert data.labels == ("O", "B-caf\u00e9", "I-caf\u00e9")
+
+
+def test_labels_that_look_alike_are_told(tmp_path):
+    names = ("pos", "Pos", "\u200bpos", "1", "01", "\uff11", "2", "neg")
+    rows = "".join(f"a\t{name}\n" for name in names)
+    (tmp_path / "train.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
+    _, data = load_own(OwnData(folder=tmp_path))
+    told = [note for note in data.notes if "look alike" in note]
+    assert len(told) == 2
+    assert "'01', '1', '\uff11'; if they are one" in told[0]
+    assert "'Pos', 'pos', '\\u200bpos'; if" in told[1]
+    (tmp_path / "train.tsv").write_text("A B-Per\n\nB B-PER\n")
+    _, data = load_own(OwnData(kind="tagging", folder=tmp_path))
+    assert any("'B-PER', 'B-Per'" in note for note in data.notes)
+    _, data = load_own(OwnData(kind="tagging", folder=tmp_path), labels=data.labels)
+    assert not any("look alike" in note for note in data.notes)  # they are as they were trained

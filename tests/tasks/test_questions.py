@@ -207,5 +207,5 @@ def test_an_answer_of_which_no_piece_is_left_is_lost():
 def test_settings_that_leave_gaps_are_refused():
     with pytest.raises(UserError, match="stride is 128, .* set it from 1 to 61"):
         encode_questions([ask("a b")], tiny(), max_length=128)
-    with pytest.raises(UserError, match="max_length is 64, which leaves no room"):
+    with pytest.raises(UserError, match="length is 64, which leaves no room"):
         encode_questions([ask("a b")], tiny(), max_length=64, stride=1)

@@ -1,5 +1,6 @@
 import gzip
 import os
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -190,11 +191,37 @@ def test_parquet_and_compressed_files_give_the_same_rows(tmp_path):
         read_table(tmp_path / "bad.parquet")
 
 
+def test_a_time_that_python_has_no_value_for_is_in_nobodys_way(tmp_path):
+    times = {"ns": pa.array([1], pa.timestamp("ns")), "us": pa.array([2**62], pa.timestamp("us"))}
+    pq.write_table(pa.table({"text": ["a"], **times}), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet")
+    ((number, row),) = table.rows
+    assert table.text(number, row, "text") == "a"
+    with pytest.raises(UserError, match="row 1, column 'ns': a TimestampScalar where text"):
+        table.text(number, row, "ns")
+
+
+def test_a_decimal_is_a_number(tmp_path):
+    pq.write_table(pa.table({"text": [Decimal("1.50")]}), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet")
+    assert table.text(*table.rows[0], "text") == "1.50"
+
+
+def test_semicolons_in_csv_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"line 2, column 2: 2 columns where 1 is .* by commas in"):
+        rows(tmp_path / "a.csv", b"text;label\ngood, bad;1\n")
+    with pytest.raises(UserError, match="column 2: 2 columns where 1 is expected: remove what is"):
+        rows(tmp_path / "a.csv", b"text\ngood, bad\n")
+
+
 def test_a_bad_byte_is_named_by_its_line_and_can_be_latin_1(tmp_path):
     text = b"text\nfine\ncaf\xe9\n"
     with pytest.raises(UserError, match=r"line 3: not valid UTF-8 \(byte 0xe9\)"):
         rows(tmp_path / "a.tsv", text)
     assert rows(tmp_path / "a.tsv", text, encoding="latin-1")[1] == ("caf\xe9",)
+    assert rows(tmp_path / "a.tsv", b"text\n\x935 \x80\x94\n", encoding="cp1252") == [
+        ("\u201c5 \u20ac\u201d",)
+    ]
     text = "text\ncaf\xe9\n".encode()
     assert rows(tmp_path / "a.tsv", text, encoding="latin-1") == [("caf\xe9",)]
     text = "text\ncaf\xe9\n".encode("utf-16")

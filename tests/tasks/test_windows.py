@@ -27,7 +27,7 @@ def test_a_piece_is_read_where_it_has_most_context():
 
 
 def test_settings_without_room_name_what_fits():
-    with pytest.raises(UserError, match="max_length is 2, which leaves no room"):
+    with pytest.raises(UserError, match="length is 2, which leaves no room"):
         check_window(0, 1, max_length=2, reason="special tokens")
     with pytest.raises(UserError, match="stride is 9, .* set it from 1 to 6"):
         check_window(6, 9, max_length=8, reason="special tokens")

@@ -5,7 +5,6 @@ where an import is not at the top of a module. So `amber --help` and the help pa
 loading torch, and `amber prepare` never loads it.
 """
 
-import errno
 import importlib
 import os
 import shutil
@@ -20,7 +19,7 @@ from amber.cli.arguments import list_settings, parse_words
 from amber.cli.help import command_page
 from amber.cli.settings import list_layers, resolve
 from amber.config import flatten, suggest
-from amber.errors import RunError, UserError, is_out_of_memory
+from amber.errors import RunError, UserError, full_disk, is_out_of_memory
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 Job = Callable[[], int]
@@ -121,6 +120,9 @@ def main(words: Sequence[str] | None = None) -> int:
         words: without the program's name; those of the process unless given.
     """
     words = list(sys.argv[1:] if words is None else words)
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # closed by who started the command
+            setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         job = _read(words)
     except UserError as error:
@@ -147,10 +149,10 @@ def _run(job: Job, *, saver: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit complains
         return FAILED
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        message = full_disk(error)
+        if message is None:
             raise
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}no space is left on the disk: free some and start again", FAILED)
+        return _fail(message, FAILED)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -179,6 +181,12 @@ def _read(words: list[str]) -> Job:
         return lambda: _show(front_page())
     if words[0] in ("-V", "--version"):
         return lambda: _show(f"amber {__version__}")
+    for word in words:
+        if not word.isascii() and word.encode("utf-8", "replace").decode("utf-8") != word:
+            raise UserError(
+                f"command line: {word!r} holds bytes that are not UTF-8, which no record can name: "
+                "rename the file or folder"
+            )
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
         raise UserError(f"there is no command {name!r}{suggest(name, list(COMMANDS))}")

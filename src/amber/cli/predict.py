@@ -58,7 +58,14 @@ def run(config: PredictConfig, *, is_json: bool) -> int:
                 if is_kept:
                     kept.append(row)
                 if output is not None:
-                    output.write(line_of(row, config.out, prediction.tuned.kind))
+                    output.write(
+                        line_of(
+                            row,
+                            config.out,
+                            prediction.tuned.kind,
+                            separator=prediction.layout.task.separator,
+                        )
+                    )
         handed_in = None
         if config.submission is not None:
             handed_in = hand_in(prediction, kept, config.submission)
@@ -89,13 +96,14 @@ def first_line(out: Path | None, kind: Kind) -> str:
     return "\t".join(HEADINGS[kind]) + "\n"
 
 
-def line_of(row: Row, out: Path | None, kind: Kind) -> str:
-    """Write a row: as JSON, or with tabs between its columns."""
+def line_of(row: Row, out: Path | None, kind: Kind, *, separator: str) -> str:
+    """Write a row: as JSON, or with tabs between its columns and `separator` between labels."""
     if out is None or out.suffix != ".tsv":
         return json.dumps(row.fields, ensure_ascii=False) + "\n"
     if kind == "tagging":
         return "".join(f"{line}\n" for line in word_lines(row)) + "\n"
-    return "\t".join(cell(row.fields[name]) for name in HEADINGS[kind]) + "\n"
+    values = (row.fields[name] for name in HEADINGS[kind])
+    return "\t".join(cell(value, separator=separator) for value in values) + "\n"
 
 
 def word_lines(row: Row) -> Iterator[str]:
@@ -104,14 +112,14 @@ def word_lines(row: Row) -> Iterator[str]:
         yield "\t".join(cell(word[name]) for name in ("word", "start", "end", "tag"))
 
 
-def cell(value: Any) -> str:
+def cell(value: Any, *, separator: str = ",") -> str:
     """Write a value; tabs and line ends in it become spaces."""
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return ",".join(cell(item) for item in value)
+        return separator.join(cell(item) for item in value)
     return str(value).translate({9: " ", 10: " ", 13: " "})
 
 

@@ -1,6 +1,6 @@
 """The examples that a fine-tuned model is asked about, in the layout of its task or as own data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +11,7 @@ from amber.errors import UserError
 from amber.tasks.columns import read_columns
 from amber.tasks.config import DataColumns, OwnData
 from amber.tasks.content import read_lines
-from amber.tasks.example import Example, QAExample, TextExample
+from amber.tasks.example import Example, QAExample, TaggedExample, TextExample
 from amber.tasks.load import choose_file, find_folder
 from amber.tasks.mentions import table_mentions
 from amber.tasks.named import find_task
@@ -227,7 +227,7 @@ def read_task_rows(path: Path, file: TaskFile, task: Task) -> tuple[Example, ...
     if reader == "squad":
         return unanswered(squad_questions(path))
     if reader == "columns":
-        return read_columns(path, file, joiner=task.joiner, needs_tags=False).examples
+        return unlabelled(read_columns(path, file, joiner=task.joiner, needs_tags=False).examples)
     if reader == "mentions":
         table = read_table(path, encoding=file.encoding)
         return table_mentions(table, file, needs_tags=False).examples
@@ -241,7 +241,7 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
         return unanswered(squad_questions(path))
     if kind == "tagging" and suffix == "tsv":
         file = TaskFile(name=path.name, reader="columns", encoding=own.encoding)
-        return read_columns(path, file, joiner=own.joiner, needs_tags=False).examples
+        return unlabelled(read_columns(path, file, joiner=own.joiner, needs_tags=False).examples)
     is_text = kind not in ("tagging", "qa") and is_plain(path) and not layout.named - {"encoding"}
     if is_text and not has_header(path, own):
         refuse_pairs(path, is_pair=layout.is_paired)
@@ -309,8 +309,13 @@ def refuse_pairs(path: Path, *, is_pair: bool) -> None:
         )
 
 
-def unlabelled(examples: tuple[Example, ...]) -> tuple[Example, ...]:
-    """Take off labels that stand between the texts (TREC)."""
+def unlabelled(examples: Sequence[Example]) -> tuple[Example, ...]:
+    """Take off labels that stand between the texts (TREC), and tags beside the words."""
     return tuple(
-        replace(each, label=None) if isinstance(each, TextExample) else each for each in examples
+        replace(each, label=None)
+        if isinstance(each, TextExample)
+        else replace(each, tags=None)
+        if isinstance(each, TaggedExample)
+        else each
+        for each in examples
     )

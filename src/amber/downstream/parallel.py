@@ -16,7 +16,7 @@ import torch
 from amber.downstream.results import EpochRecord, SeedRun
 from amber.downstream.seed import Assignment, Workload, run_seed
 from amber.downstream.training import TrainingStep
-from amber.errors import RunError, UserError, is_out_of_memory
+from amber.errors import RunError, UserError, full_disk, is_out_of_memory
 from amber.model.config import EncoderConfig
 from amber.run.device import Process
 
@@ -174,6 +174,9 @@ def work_through(work: Workload, process: Process, todo: Any, told: Any, stop: A
         except RunError as error:
             told.put(Message(kind="run_error", assignment=number, text=str(error)))
         except Exception as error:  # whatever it is, the first process must hear of it
+            if (text := full_disk(error)) is not None:
+                told.put(Message(kind="run_error", assignment=number, text=text))
+                continue
             text = traceback.format_exc()
             if is_out_of_memory(error):
                 text = "out of memory: lower recipe.micro_size, or take fewer --jobs"

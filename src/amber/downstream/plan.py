@@ -20,6 +20,7 @@ from amber.downstream.record import (
     data_fingerprint,
     find_finished,
     recipe_values,
+    refuse_models,
     run_settings,
     write_config,
 )
@@ -70,6 +71,7 @@ def make_plan(config: FinetuneConfig, process: Process) -> Plan:
         UserError: something about the settings, the files or the folders.
     """
     assert config.out is not None
+    refuse_models(config.out)
     folder = model_folder(config)
     shape, material = read_shape(folder), read_material(config)
     tokenizer = fitting_tokenizer(folder, shape)

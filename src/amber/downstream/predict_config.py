@@ -25,8 +25,8 @@ class PredictConfig:
 
     file: Path
     """Texts in a layout of the task that the model was trained on; TSV, CSV, JSON Lines or Parquet
-    with its columns; or a .txt file with one sentence per line. Or the task's folder, of which
-    --split is read."""
+    with its columns; or, where a text gets a label or a number, a .txt file with one on each line.
+    Or the task's folder, of which --split is read."""
 
     out: Path | None = None
     """A .jsonl file, with the probability of every label, or a .tsv file (default: JSON Lines on

@@ -64,6 +64,20 @@ def run_settings(config: FinetuneConfig, process: Process, folder: Path) -> dict
     }
 
 
+def refuse_models(out: Path) -> None:
+    """Stop before results are written among the files of a model or of a pre-training.
+
+    Raises:
+        UserError: there is one.
+    """
+    for name in ("config.json", "discriminator", "generator", "checkpoints"):
+        if (out / name).exists():
+            raise UserError(
+                f"{out}: holds a model or a pre-training ({name}): give another --out, a new "
+                "folder for the results"
+            )
+
+
 def find_finished(out: Path, assignments: Sequence[Assignment]) -> dict[int, SeedRun]:
     """Find the runs that an earlier call finished.
 

@@ -30,7 +30,7 @@ from amber.model.task_shape import CLASSES
 from amber.run.device import Precision, Process
 from amber.run.folders import locate
 from amber.tasks.example import Example, Kind
-from amber.tokens.tokenizer import special_ids
+from amber.tokens.tokenizer import longest_text, special_ids
 
 READING: Final = ("length", "stride", "max_question", "max_answer")
 """Details of a folder that say how much is read."""
@@ -119,8 +119,12 @@ def open_tuned(path: Path) -> TunedModel:
     model = load_task_model(folder)
     details, config = task_details(folder), model.encoder.config
     run = read_run(folder / RUN)
+    reading = {name: details[name] for name in READING if name in details}
+    if not details and model.shape.is_text:  # from elsewhere: all that transformers reads
+        longest = config.max_position_embeddings
+        reading["length"] = min(longest_text(folder) or longest, longest)
     recipe = fill_recipe(
-        RecipeConfig(**{name: details[name] for name in READING if name in details}),
+        RecipeConfig(**reading),
         kind=model.shape.kind,
         epochs=1,
         shape=config,

@@ -37,6 +37,12 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise UserError(f"{config_path}: not JSON ({error}): copy the folder again") from error
     if not isinstance(settings, dict):
         raise UserError(f"{config_path}: not a JSON object: copy the folder again")
+    ours = settings.get("amber", {})
+    task = ours.get("task") if isinstance(ours, dict) else None
+    labels = settings.get("id2label")
+    for name, value in (("amber", ours), ("amber.task", task or {}), ("id2label", labels or {})):
+        if not isinstance(value, dict):
+            raise UserError(f"{config_path}: {name} is {value!r}, not an object: mend the file")
     return settings
 
 
@@ -48,10 +54,11 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], Path]:
     """
     settings = read_settings(folder)
     paths = [folder / name for name in ("model.safetensors", "pytorch_model.bin")]
-    path = next((p for p in paths if p.is_file()), None)
+    indices = [path.with_name(f"{path.name}.index.json") for path in paths]
+    path = next((p for p in (*paths, *indices) if p.is_file()), None)
     if path is None:
         raise UserError(f"{folder}: neither model.safetensors nor pytorch_model.bin is there")
-    weights = read_weights(path)
+    weights = read_shards(path) if path.suffix == ".json" else read_weights(path)
     old = {"gamma": "weight", "beta": "bias"}  # names in files of before 2019
     return settings, {rename(name, old): w for name, w in weights.items()}, path
 
@@ -78,6 +85,23 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if not isinstance(weights, dict):
         raise UserError(f"{path}: not a table of weights: copy the folder again")
     return weights
+
+
+def read_shards(index: Path) -> dict[str, Tensor]:
+    """Read weights that `transformers` wrote to several files.
+
+    Args:
+        index: names the file of each weight.
+
+    Raises:
+        UserError: it or one of the files is damaged or missing.
+    """
+    try:
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        paths = [index.with_name(name) for name in sorted(names)]
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise UserError(f"{index}: not an index of weights: copy the folder again") from error
+    return {name: weight for path in paths for name, weight in read_weights(path).items()}
 
 
 def rename(name: str, ends: dict[str, str]) -> str:
@@ -148,8 +172,9 @@ def place_folder(
         fill_folder(partial, files, settings, tokenizer, config, card)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
-        if f"(os error {errno.ENOSPC})" in str(error):  # safetensors and tokenizers say it so
-            raise OSError(errno.ENOSPC, "no space left", str(folder)) from error
+        for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if f"(os error {code})" in str(error):  # safetensors and tokenizers say it so
+                raise OSError(code, "no space left", str(folder)) from error
         raise
     if folder.exists():
         shutil.rmtree(old, ignore_errors=True)

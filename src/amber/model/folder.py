@@ -276,13 +276,18 @@ def fill(
         raise UserError(f"{where}: {listed(missing)} missing: the file is not a whole model")
     filled = {}
     for name, parts in names.items():
-        value = torch.cat([weights.pop(part) for part in parts]).float()
+        value = torch.cat([weights.pop(part) for part in parts])
+        if not value.is_floating_point():
+            raise UserError(
+                f"{where}: {parts[0]} holds whole numbers ({value.dtype}), as quantised models do: "
+                "give the model as it was before"
+            )
         if value.shape != places[name].shape:
             raise UserError(
                 f"{where}: {parts[0]} has shape {tuple(value.shape)}, config.json asks for "
                 f"{tuple(places[name].shape)}: one of the two files is from another model"
             )
-        filled[name] = value
+        filled[name] = value.float()
     module.load_state_dict(filled)
 
 

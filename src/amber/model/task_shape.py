@@ -166,6 +166,8 @@ def task_shape(settings: dict[str, Any], *, where: str) -> TaskShape:
     if dropout is None:
         other = 0.0 if model_type == "modernbert" else 0.1
         dropout = settings.get("hidden_dropout_prob", other)
+    if not isinstance(dropout, int | float):
+        raise UserError(f"{where}: classifier_dropout is {dropout!r}: write a number in [0, 1)")
     return TaskShape(
         model_type=model_type,
         kind=kind,

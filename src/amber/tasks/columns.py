@@ -82,10 +82,12 @@ def _sentences(
             continue
         width = width or max(len(cells), 2 if needs_tags else 1)
         if len(cells) != width:
+            what = "a word and its tag" if needs_tags else "a word alone, or with its tag"
             raise UserError(
                 f"{path}, line {number}, column {min(len(cells), width) + 1}: {len(cells)} "
-                f"{'column' if len(cells) == 1 else 'columns'} where {width} are needed: put a "
-                "word and its tag, parted by a tab or blanks"
+                f"{'column' if len(cells) == 1 else 'columns'} where {width} "
+                f"{'is' if width == 1 else 'are'} needed: put {what}, parted by a tab or blanks, "
+                "on each line"
             )
         numbers.append(number)
         words.append(cells[0])

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from amber.errors import UserError
 from amber.tasks.example import Kind
 
-Encoding = Literal["utf-8", "latin-1", "gb18030"]
+Encoding = Literal["utf-8", "cp1252", "latin-1", "gb18030"]
 _COLUMNS = ("text", "pair", "label", "words", "tags", "context", "question", "answers")
 _USED: dict[Kind, tuple[str, ...]] = {
     "classification": ("text", "pair", "label"),

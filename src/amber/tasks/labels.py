@@ -1,6 +1,8 @@
 """The labels of a task: found in its training examples, and checked in all the others."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -41,6 +43,7 @@ def finish_task(
         sources = {"train": files["train"]} if "train" in files else files
         found = {name for file in sources.values() for _, _, name in _names(file)}
         names = _tag_list(found) if task.kind == "tagging" else sort_labels(found)
+        notes += _alike(names)
         if "train" not in files:
             notes.append(f"no train file: labels taken from {', '.join(files)}")
     if task.kind not in ("regression", "qa"):
@@ -71,6 +74,23 @@ def sort_labels(names: set[str]) -> tuple[str, ...]:
 def _tag_list(tags: set[str]) -> tuple[str, ...]:
     kinds = sorted({kind for tag in tags if (kind := (split_tag(tag) or ("", ""))[1])})
     return (OUTSIDE, *(f"{letter}-{kind}" for kind in kinds for letter in "BI"))
+
+
+def _alike(names: Sequence[str]) -> list[str]:
+    """Say which labels differ in case, blanks, marks that are not seen, or the form of a number."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        text = unicodedata.normalize("NFKC", name).casefold()
+        key = "".join(c for c in text if not c.isspace() and unicodedata.category(c)[0] != "C")
+        with suppress(ValueError):
+            key = str(float(key))
+        groups.setdefault(key, []).append(name)
+    return [
+        f"labels that look alike are different labels: {', '.join(map(repr, group))}; if they are "
+        "one, write them in one way"
+        for group in groups.values()
+        if len(group) > 1
+    ]
 
 
 def _names(file: ReadFile) -> Iterator[tuple[int, int, str]]:

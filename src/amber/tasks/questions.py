@@ -76,7 +76,7 @@ def encode_questions(
     plain = PlainTokenizer(tokenizer)
     frame = plain.frame
     room = max_length - frame.num_special_pair
-    reason = f"{max_question} tokens of a question and special tokens"
+    reason = f"special tokens and a question of {max_question} (lower max_question)"
     check_window(room - max_question, stride, max_length=max_length, reason=reason)
     contexts = list(dict.fromkeys(example.context for example in examples))
     pieces_of = dict(zip(contexts, plain.pieces(contexts), strict=True))

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +32,8 @@ FORMATS: dict[str, TableFormat] = {
     ".json": "jsonl",
     ".parquet": "parquet",
 }
+
+MARKS_ADVICE = "part the columns by tabs in a .tsv file, by commas in a .csv file"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,8 +72,8 @@ class Table:
             "name it in the settings own.* of own data; with own.header false columns have numbers "
             "from 1"
         )
-        if len(self.columns) == 1 and any(mark in self.columns[0] for mark in ",;\t"):
-            advice = "part the columns by tabs in a .tsv file, by commas in a .csv file"
+        if _holds_marks(self.columns):
+            advice = MARKS_ADVICE
         raise UserError(
             f"{self.path}: no column {column!r}{suggest(column, list(self.columns))}: {advice}"
         )
@@ -86,7 +89,8 @@ class Table:
             return value
         is_nan = isinstance(value, float) and math.isnan(value)  # as pandas writes nothing
         is_missing = value is None or is_nan
-        if isinstance(value, int | float) and not isinstance(value, bool) and not is_missing:
+        is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        if is_number and not is_missing:
             return str(value)
         kind = "no value" if is_missing else f"a {type(value).__name__}"
         raise UserError(f"{self.place(number, column)}: {kind} where text is needed: put text")
@@ -181,9 +185,10 @@ def _table(
                 f"(column {columns[len(found)]!r} is missing): mend the row"
             )
         if any(cell.strip() for cell in found[len(columns) :]) and not is_ragged:
+            advice = MARKS_ADVICE if _holds_marks(columns) else "remove what is too much"
             raise UserError(
                 f"{path}, line {number}, column {len(columns) + 1}: {_count(len(found))} where "
-                f"{len(columns)} are expected: remove what is too much"
+                f"{len(columns)} {'is' if len(columns) == 1 else 'are'} expected: {advice}"
             )
         rows.append((number, dict(zip(columns, found, strict=False))))
     if not rows:
@@ -197,6 +202,11 @@ def _columns(first: Sequence[str], has_header: bool) -> list[str]:
     while not names[-1]:
         names.pop()
     return names if has_header else [str(number) for number in range(1, len(names) + 1)]
+
+
+def _holds_marks(columns: Sequence[str]) -> bool:
+    """Whether the only column holds what parts columns in files of another kind."""
+    return len(columns) == 1 and any(mark in columns[0] for mark in ",;\t")
 
 
 def _count(number: int) -> str:
@@ -251,10 +261,25 @@ def _json_lines(path: Path, lines: Sequence[str]) -> Table:
 def _parquet(path: Path) -> Table:
     try:
         table = pq.ParquetFile(path).read()
-        rows = tuple(enumerate(table.to_pylist(), 1))
+        columns = [_values(column) for column in table.columns]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"{path}: not a readable Parquet file ({first}): give another") from error
+    names = tuple(table.column_names)
+    rows = tuple(
+        (number, dict(zip(names, cells, strict=True)))
+        for number, cells in enumerate(zip(*columns, strict=True), 1)
+    )
     if not rows:
         raise UserError(f"{path}: the file has no rows: give one with examples")
-    return Table(path=str(path), columns=tuple(table.column_names), rows=rows, unit="row")
+    return Table(path=str(path), columns=names, rows=rows, unit="row")
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; times that Python has no value for stay as they are."""
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, OverflowError):
+        return list(column)

@@ -1,5 +1,6 @@
 """Words and tags -> examples with words as parts of a text, and BIO tags."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -39,6 +40,7 @@ def tagged_examples(
     Raises:
         UserError: a tag that is none, or letters that belong to no one scheme.
     """
+    tags = [[unicodedata.normalize("NFC", tag) for tag in these] for these in tags]
     bio, notes = _as_bio(tags, place, path)
     if joiner is None:
         lengths = [len(word) for these in words for word in these]

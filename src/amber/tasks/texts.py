@@ -2,7 +2,9 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -90,16 +92,16 @@ def _rows(number: int) -> str:
 def label_name(value: Any) -> str | None:
     """The name of a label; None where there is no text, number or truth value.
 
-    Blanks around it do not count, a truth value is `true` or `false`, and a whole number written
-    with a decimal point (`1.0`) is that whole number (`1`): the same label in files that were
-    saved in different ways has one name.
+    Blanks around it do not count, an accent is part of its letter (NFC), a truth value is `true` or
+    `false`, and a whole number written with a decimal point (`1.0`) is that whole number (`1`): the
+    same label in files that were saved in different ways has one name.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, str | int | float):
-        name = str(value).strip()
+    if isinstance(value, str | int | float | Decimal):
+        name = unicodedata.normalize("NFC", str(value).strip())
         return name.split(".")[0] if _WHOLE.fullmatch(name) else name
     return None
 
@@ -143,6 +145,11 @@ def _label(
         return _labels(table, number, value, column, task)
     name = label_name(value)
     if not name:
+        if value is not None and not isinstance(value, str | float):
+            raise UserError(
+                f"{table.place(number, column)}: a {type(value).__name__} where a label is needed: "
+                "write a text or a number"
+            )
         found = "nothing" if value is None or name == "" else repr(value)
         raise UserError(
             f"{table.place(number, column)}: {found} where a label is needed: label the row or "

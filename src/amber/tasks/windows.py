@@ -56,10 +56,10 @@ def check_window(capacity: int, stride: int, *, max_length: int, reason: str) ->
     """
     if capacity < 1:
         raise UserError(
-            f"max_length is {max_length}, which leaves no room beside {reason}: raise it"
+            f"length is {max_length}, which leaves no room beside {reason}: raise the length"
         )
     if not 0 < stride <= capacity:
         raise UserError(
-            f"stride is {stride}, and max_length {max_length} less {reason} leaves {capacity}: "
+            f"stride is {stride}, and length {max_length} less {reason} leaves {capacity}: "
             f"set it from 1 to {capacity}"
         )

@@ -31,6 +31,7 @@ __all__ = [
     "fingerprint",
     "is_ordinary",
     "load_tokenizer",
+    "longest_text",
     "save_tokenizer",
     "special_ids",
     "special_token_ids",
@@ -112,6 +113,8 @@ def _locate(path: Path) -> tuple[Path, dict[str, Any]]:
             config = json.loads(config_path.read_text(encoding="utf-8-sig"))
         except (ValueError, OSError) as error:
             raise UserError(f"{config_path}: not readable JSON ({error})") from error
+        if not isinstance(config, dict):
+            raise UserError(f"{config_path}: not a JSON object: copy the folder again")
     for name in ("tokenizer.json", "vocab.txt"):
         if (path / name).is_file():
             return path / name, config
@@ -120,6 +123,12 @@ def _locate(path: Path) -> tuple[Path, dict[str, Any]]:
         "with "
         "transformers' save_pretrained"
     )
+
+
+def longest_text(folder: Path) -> int | None:
+    """The tokens of a text that `transformers` reads with this tokenizer; None: no limit is set."""
+    limit = _locate(folder)[1].get("model_max_length")
+    return limit if isinstance(limit, int) and limit > 0 else None
 
 
 def _from_json(file: Path) -> Tokenizer:
