@@ -10,10 +10,11 @@ from amber.downstream.results import EpochRecord, FinetuneResult, Point, SeedRun
 from amber.downstream.scoring import Baseline
 from amber.downstream.statistics import Spread
 from amber.downstream.table import TaskAverage, TaskRow, TaskTable
+from amber.tasks.by_label import LabelScores, Mistake
 
 PAGE = Path(__file__).parents[2] / "docs" / "finetune.md"
 RECORDS = (FinetuneResult, SeedRun, EpochRecord, Point, Spread, Baseline)
-TABLES = (TaskTable, TaskRow, TaskAverage, TaskScores)
+TABLES = (TaskTable, TaskRow, TaskAverage, TaskScores, LabelScores, Mistake)
 
 
 @pytest.mark.parametrize("record", [*RECORDS, *TABLES])

@@ -259,6 +259,30 @@ def test_a_run_that_predicts_one_class_is_flagged(folder: Path, model: Path):
     assert "Every prediction on dev is" in (folder / "out/seed-0/README.md").read_text()
 
 
+def test_the_card_says_what_the_model_is_and_how_it_is_opened(folder: Path, model: Path):
+    recipe = replace(RECIPE, epochs=1)
+    run = finetune(toy_config(folder, model, recipe=recipe)).runs[0]
+    path = folder / "out" / "seed-0"
+    card = (path / "README.md").read_text()
+    assert "# classification on own data\n" in card
+    assert "gives a text one of its labels: negative, positive.\n" in card
+    assert f"on 48 examples of own data, starting from {model.name}" in card
+    score = f"{run.scores['dev']['accuracy']:.4f}"
+    assert f"| dev accuracy | {score} | 0.5000 (always 'negative') |" in card
+    code = card.partition("```python\n")[2].partition("```")[0].replace("FOLDER", str(path))
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert found["model"].config.id2label == {0: "negative", 1: "positive"}
+    config = toy_config(
+        folder, model, recipe=recipe, head="official", from_scratch=True, out=folder / "official"
+    )
+    finetune(config)
+    card = (folder / "official" / "seed-0" / "README.md").read_text()
+    assert "starting from random weights" in card
+    assert "library_name" not in card
+    assert "`transformers` has no class for its head" in card
+
+
 def test_a_loss_that_is_no_number_stops_with_the_seed_and_the_steps(
     folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ):

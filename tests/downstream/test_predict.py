@@ -83,6 +83,14 @@ def test_entities_are_handed_in_with_their_places(model: Path, tmp_path: Path):
     lines = [json.loads(line) for line in handed_in.read_text().splitlines()]
     assert [line["id"] for line in lines] == [4, 7]
     tags = [word["tag"] for row in rows for word in row.fields["words"]]
+    for row, line in zip(rows, lines, strict=True):
+        spans = [
+            [each["start"], each["end"] - 1]
+            for each in row.fields["entities"]
+            if each["text"] == row.fields["text"][each["start"] : each["end"]]
+        ]
+        handed = [place for these in line["label"].get("PER", {}).values() for place in these]
+        assert sorted(spans) == sorted(handed)
     found = [line["label"].get("PER", {}) for line in lines]
     places = [place for part in found for these in part.values() for place in these]
     assert sum(last - first + 1 for first, last in places) >= sum(tag != "O" for tag in tags) > 0

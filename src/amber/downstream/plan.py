@@ -28,7 +28,7 @@ from amber.downstream.results import (
     FinetuneResult,
     SeedRun,
 )
-from amber.downstream.scoring import baselines_of
+from amber.downstream.scoring import Baseline, baselines_of
 from amber.downstream.seed import Assignment, Encoding, Workload
 from amber.downstream.training import num_steps
 from amber.errors import UserError
@@ -84,6 +84,11 @@ def make_plan(config: FinetuneConfig, process: Process) -> Plan:
         check_length(encoded[keys.index(encoding_key(recipe))]["train"], recipe)
     data = [data_fingerprint(each) for each in encoded]
     common = run_settings(config, process, folder)
+    baselines = {
+        split: baselines_of(material.task, material.golds["train"], gold, labels=material.labels)
+        for split, gold in material.golds.items()
+        if split != "train"
+    }
     work = Workload(
         model_dir=folder,
         task=material.task,
@@ -95,6 +100,8 @@ def make_plan(config: FinetuneConfig, process: Process) -> Plan:
         pad_id=special_ids(tokenizer).pad,
         scored_split=config.score_on,
         num_threads=config.threads or threads_for(config.seeds * len(points)),
+        num_train=len(material.train),
+        baselines=baselines,
         details=details_of(config, material),
         encodings={
             number: Encoding(train=each["train"].sequences, scored=without_train(each))
@@ -131,6 +138,7 @@ def make_plan(config: FinetuneConfig, process: Process) -> Plan:
                 opened,
                 recipe,
                 folder,
+                baselines,
             )
             for recipe in recipes
         ),
@@ -232,9 +240,10 @@ def outline(
     opened: OpenedModel,
     recipe: Recipe,
     folder: Path,
+    baselines: dict[str, dict[str, Baseline]],
 ) -> FinetuneResult:
     """Return the result as it is before the first run."""
-    task, golds = material.task, material.golds
+    task = material.task
     return FinetuneResult(
         task=task.name,
         kind=task.kind,
@@ -263,10 +272,7 @@ def outline(
         files=material.files,
         notes=material.notes,
         keep=config.keep,
-        baselines={
-            split: baselines_of(task, golds["train"], golds[split], labels=material.labels)
-            for split in material.scored
-        },
+        baselines=baselines,
         runs=(),
         spreads={},
         median_seed=None,

@@ -18,7 +18,7 @@ from amber.errors import UserError
 from amber.run.device import Process
 from amber.tasks.decoding import sigmoid, softmax
 from amber.tasks.example import Example, QAExample, TaggedExample, TextExample
-from amber.tasks.mentions import as_mentions
+from amber.tasks.mentions import as_mentions, mentions_of
 from amber.tasks.pieces import PlainTokenizer
 from amber.tasks.questions import QuestionWindow
 from amber.tasks.submission import write_submission
@@ -185,12 +185,16 @@ def as_blank(row: Row) -> Row:
 
 
 def tag_row(example: TaggedExample, tags: Sequence[str]) -> Row:
-    """Write the words with their places and tags."""
+    """Write the entities, and the words with their places and tags."""
     words = [
         {"word": example.text[start:end], "start": start, "end": end, "tag": tag}
         for (start, end), tag in zip(example.spans, tags, strict=True)
     ]
-    fields = {"id": example.id, "text": example.text, "words": words}
+    found = [
+        {"text": example.text[start:end], "start": start, "end": end, "type": kind}
+        for start, end, kind in mentions_of(example, tags)
+    ]
+    fields = {"id": example.id, "text": example.text, "entities": found, "words": words}
     return Row(id=example.id, value=tuple(tags), fields=fields, is_blank=not words)
 
 

@@ -15,7 +15,13 @@ from amber.downstream.encoded import EncodedExamples, gold_of
 from amber.downstream.prediction import MAX_ANSWER, Predictions, predict_examples
 from amber.downstream.recipe import Recipe
 from amber.downstream.results import RUN, EpochRecord, SeedRun, to_json, write_whole
-from amber.downstream.scoring import Scores, choose_threshold, is_better, score_predictions
+from amber.downstream.scoring import (
+    Baseline,
+    Scores,
+    choose_threshold,
+    is_better,
+    score_predictions,
+)
 from amber.downstream.sequences import Sequences
 from amber.downstream.target_scale import TargetScale, fit_scale
 from amber.downstream.training import (
@@ -53,6 +59,12 @@ class Workload:
     """By which is chosen what is chosen; the first of `Encodings.scored`."""
 
     num_threads: int
+    num_train: int
+    """Examples to train on."""
+
+    baselines: Mapping[str, Mapping[str, Baseline]]
+    """By split and metric: for the model card."""
+
     details: Mapping[str, Any]
     """Kept with each model: what a prediction needs to know."""
 
@@ -279,7 +291,17 @@ def write_run(watch: Watch, num_sequences: int) -> SeedRun:
         folder,
         watch.model,
         tokenizer_dir=work.model_dir,
-        card=model_card(work.task, run, recipe=assignment.recipe, scored_split=work.scored_split),
+        card=model_card(
+            work.task,
+            run,
+            recipe=assignment.recipe,
+            labels=work.labels,
+            head=work.head,
+            start=work.model_dir if work.is_pretrained else None,
+            num_train=work.num_train,
+            baselines=work.baselines,
+            scored_split=work.scored_split,
+        ),
         details={**work.details, **recipe_details(assignment.recipe, threshold)},
     )
     write_whole(folder / RUN, to_json(run))

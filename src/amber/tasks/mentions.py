@@ -90,12 +90,19 @@ def _without_overlaps(mentions: Sequence[Mention]) -> list[Mention]:
     return kept
 
 
+def mentions_of(example: TaggedExample, tags: Sequence[str]) -> list[Mention]:
+    """Find the entities of a tagged text by its characters."""
+    return [
+        (example.spans[entity.start][0], example.spans[entity.stop - 1][1], entity.type)
+        for entity in entities(tags)
+    ]
+
+
 def as_mentions(example: TaggedExample, tags: Sequence[str]) -> dict[str, dict[str, list]]:
     """Write the entities of a tagged text as `table_mentions` reads them."""
     found: dict[str, dict[str, list]] = {}
-    for entity in entities(tags):
-        start, end = example.spans[entity.start][0], example.spans[entity.stop - 1][1]
-        places = found.setdefault(entity.type, {}).setdefault(example.text[start:end], [])
+    for start, end, kind in mentions_of(example, tags):
+        places = found.setdefault(kind, {}).setdefault(example.text[start:end], [])
         places.append([start, end - 1])
     return found
 
