@@ -185,3 +185,19 @@ def test_evaluate_prints_each_label_and_the_mistakes(model: Path, tmp_path: Path
         f"file: {wrong} mistakes, most often {worst['gold']} taken for {worst['predicted']} "
         f"({worst['count']})" in err
     )
+
+
+def test_evaluate_writes_each_example_where_it_is_told(folder: Path, tmp_path: Path, capsys):
+    path, out = tmp_path / "a.tsv", tmp_path / "new" / "b.jsonl"
+    path.write_text("text\tlabel\ngood one\tpositive\nbad\tnegative\n")
+    assert evaluation.run(EvaluateConfig(model=folder, data=path, out=out), is_json=False) == 0
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(line["text"], line["gold"]) for line in lines] == [
+        ("good one", "positive"),
+        ("bad", "negative"),
+    ]
+    assert f"each example: {out}\n" in capsys.readouterr().out
+    for wrong, message in ((tmp_path / "b.csv", "name a .jsonl file"), (None, "the data itself")):
+        data = path if wrong else out
+        with pytest.raises(UserError, match=message):
+            EvaluateConfig(model=folder, data=data, out=wrong or data)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy_tasks import RECIPE, questions, tagged, toy_config, write_lines, write_model, write_texts
@@ -175,6 +176,37 @@ def test_files_that_cannot_be_scored_are_named(model: Path, tmp_path: Path):
         evaluate_task(EvaluateConfig(model=tuned, data=tmp_path / "none"))
     with pytest.raises(UserError, match="split has no effect on .*a.tsv, which is one file"):
         evaluate_task(EvaluateConfig(model=tuned, data=path, split="dev"))
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "tagging", "qa"])
+def test_each_example_is_given_with_its_truth_and_its_prediction(kind, model: Path, tmp_path: Path):
+    folder = write_data(tmp_path / "data", kind)
+    [path] = folder.glob("dev.*")
+    labels = {
+        "classification": ("negative", "positive"),
+        "tagging": ("O", "B-PER", "I-PER", "B-LOC", "I-LOC"),
+    }
+    tuned = tune(tmp_path / "m", model, kind, labels=labels.get(kind))
+    told: list[dict[str, Any]] = []
+    found = evaluate_task(EvaluateConfig(model=tuned, data=path), on_verdict=told.append)
+    assert [one["id"] for one in told] == [str(number) for number in range(16)]
+    assert {one["split"] for one in told} == {"file"}
+    scores = found.scores["file"]
+    if kind == "classification":
+        lines = [line.split("\t") for line in path.read_text().splitlines()[1:]]
+        assert [[one["text"], one["gold"]] for one in told] == lines
+        assert all(one["is_right"] == (one["label"] == one["gold"]) for one in told)
+        assert sum(one["is_right"] for one in told) / 16 == scores["accuracy"]
+    elif kind == "regression":
+        assert all(one["error"] == one["value"] - one["gold"] for one in told)
+    elif kind == "tagging":
+        right = sum(each in one["gold"] for one in told for each in one["entities"])
+        predicted = sum(len(one["entities"]) for one in told)
+        assert right / max(1, predicted) == scores["entity_precision"]
+        assert all(one["is_right"] == (one["gold"] == one["entities"]) for one in told)
+    else:
+        assert {"question", "context", "gold", "answer"} <= told[0].keys()
+        assert sum(one["is_right"] for one in told) / 16 == scores["exact_match"]
 
 
 def test_settings_for_the_other_kind_of_model_are_refused(model: Path, tmp_path: Path):

@@ -1,5 +1,6 @@
 """`amber evaluate`: the held-out metrics of a model, or minimal pairs, beside trivial baselines."""
 
+import json
 from dataclasses import asdict
 from typing import Any
 
@@ -8,6 +9,7 @@ from rich.console import Console
 from amber.cli.bar import Bar
 from amber.cli.method import baseline_words, is_hiding, proposer
 from amber.cli.output import duration, open_console, plain_table, print_json, short_number
+from amber.cli.score import open_output
 from amber.cli.task_scores import show_scores
 from amber.downstream.evaluation import evaluate_task, refuse_idle_settings
 from amber.downstream.tuned_model import find_tuned
@@ -72,11 +74,20 @@ def run(config: EvaluateConfig, *, is_json: bool) -> int:
     is_tuned = find_tuned(config.model) is not None
     refuse_idle_settings(config, is_tuned=is_tuned)
     if is_tuned:
-        with Bar(console, "sequences") as bar:
-            scores = evaluate_task(config, on_count=bar.note)
+        with Bar(console, "sequences") as bar, open_output(config.out, is_to_stdout=False) as file:
+
+            def write(verdict: dict[str, Any]) -> None:
+                if file is not None:
+                    file.write(json.dumps(verdict, ensure_ascii=False) + "\n")
+
+            scores = evaluate_task(
+                config, on_count=bar.note, on_verdict=None if file is None else write
+            )
         if is_json:
             print_json(asdict(scores))
         show_scores(scores, console, seconds=bar.seconds)
+        if config.out is not None:
+            console.print(f"each example: {config.out}", markup=False, soft_wrap=True)
         return 0
     if config.data is not None:
         held_out = evaluate_folder(config)

@@ -25,6 +25,7 @@ from amber.downstream.scoring import (
     score_predictions,
 )
 from amber.downstream.tuned_model import TunedModel, ask, open_tuned
+from amber.downstream.verdicts import verdicts
 from amber.errors import UserError
 from amber.run.commands import HELD_OUT_ONLY, EvaluateConfig
 from amber.run.device import open_process
@@ -34,7 +35,7 @@ from amber.tasks.load import load_task
 from amber.tasks.own import files_called, load_own
 from amber.tasks.task import Task, TaskData
 
-TASK_ONLY: Final = ("task", "split")
+TASK_ONLY: Final = ("task", "split", "out")
 """Settings of `amber evaluate` for fine-tuned models only."""
 PRETRAINED_ONLY: Final = (
     "pairs",
@@ -51,6 +52,8 @@ HELD_OUT: Final = (
 
 OnCount = Callable[[float, int | None], None]
 """Is told how many sequences are done, and how many there are."""
+OnVerdict = Callable[[dict[str, Any]], None]
+"""Is given an example with its prediction, as `amber.downstream.verdicts` writes it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,13 +112,17 @@ def refuse_idle_settings(config: EvaluateConfig, *, is_tuned: bool) -> None:
 
 
 def evaluate_task(
-    config: EvaluateConfig, *, on_count: OnCount = lambda done, total: None
+    config: EvaluateConfig,
+    *,
+    on_count: OnCount = lambda done, total: None,
+    on_verdict: OnVerdict | None = None,
 ) -> TaskScores:
     """Score a fine-tuned model; on the files of its training it gives the scores of its run.
 
     Args:
         config: names the model and the data.
         on_count: is told how many sequences are done.
+        on_verdict: is given each example with its prediction.
 
     Raises:
         UserError: the model or the data cannot be read, or a label is none of the model's.
@@ -146,7 +153,7 @@ def evaluate_task(
         tuned.model.to(process.device)
         on_count(0.0, total)
         for name, each in encoded.items():
-            found, _ = ask(
+            found, sequence_scores = ask(
                 tuned,
                 each,
                 process,
@@ -155,6 +162,9 @@ def evaluate_task(
             )
             done += len(each.sequences)
             result = score_predictions(task, golds[name], found, labels=tuned.labels)
+            if on_verdict is not None:
+                for one in verdicts(tuned, task, each, found, sequence_scores, golds[name]):
+                    on_verdict({"split": name} | one)
             scores[name], guesses[name] = result.values, found.values
             if result.collapsed:  # of which the notes say the same
                 collapsed[name] = result.collapsed

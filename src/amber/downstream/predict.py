@@ -190,12 +190,17 @@ def tag_row(example: TaggedExample, tags: Sequence[str]) -> Row:
         {"word": example.text[start:end], "start": start, "end": end, "tag": tag}
         for (start, end), tag in zip(example.spans, tags, strict=True)
     ]
-    found = [
+    found = entity_fields(example, tags)
+    fields = {"id": example.id, "text": example.text, "entities": found, "words": words}
+    return Row(id=example.id, value=tuple(tags), fields=fields, is_blank=not words)
+
+
+def entity_fields(example: TaggedExample, tags: Sequence[str]) -> list[dict[str, Any]]:
+    """Write entities with their places."""
+    return [
         {"text": example.text[start:end], "start": start, "end": end, "type": kind}
         for start, end, kind in mentions_of(example, tags)
     ]
-    fields = {"id": example.id, "text": example.text, "entities": found, "words": words}
-    return Row(id=example.id, value=tuple(tags), fields=fields, is_blank=not words)
 
 
 def answer_row(example: Example, found: Predictions, index: int, *, is_blank: bool) -> Row:

@@ -91,6 +91,10 @@ class EvaluateConfig:
     split: str | None = None
     """Of a fine-tuned model: which file of a folder is scored (default: dev, else test)."""
 
+    out: Path | None = None
+    """Of a fine-tuned model: a .jsonl file that gets each example with its truth (gold), its
+    prediction, and whether that is right."""
+
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: a GPU where there is one."""
 
@@ -118,6 +122,12 @@ class EvaluateConfig:
                 raise UserError(f"{name} has no effect without {missing}: leave it out")
         if self.pairs_limit is not None and self.pairs_limit < 1:
             raise UserError(f"pairs_limit must be at least 1, got {self.pairs_limit}")
+        if self.out is None or self.data is None:
+            return
+        if self.out.suffix != ".jsonl":
+            raise UserError(f"out is {self.out}: name a .jsonl file")
+        if self.out.resolve() == self.data.resolve():
+            raise UserError(f"out is {self.out}, the data itself: name another file")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
