@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from amber.downstream.material import with_dev
+from amber.downstream.material import answer_notes, with_dev
 from amber.errors import UserError
 from amber.tasks.example import Example, TextExample
 from amber.tasks.named import find_task
@@ -44,3 +44,12 @@ def test_a_part_for_dev_needs_a_train_file_alone_and_examples_on_both_sides():
     for fraction in (0.05, 0.8):
         with pytest.raises(UserError, match=f"dev_fraction {fraction} leaves no example of cola"):
             divided(LETTERS, fraction)
+
+
+def test_chinese_answers_that_are_compared_word_by_word_are_noted():
+    chinese, english = [("\u4e00\u4e5d\u4e00\u4e5d\u5e74",), ()], [("in 1919",)]
+    [note] = answer_notes(find_task("squad1"), chinese)
+    assert "--own.metrics cmrc_f1 cmrc_exact_match" in note
+    assert not answer_notes(find_task("squad1"), english)
+    assert not answer_notes(find_task("cmrc2018"), chinese)
+    assert not answer_notes(find_task("stsb"), [0.5, 1.0])

@@ -9,6 +9,7 @@ from amber.downstream.config import FinetuneConfig
 from amber.downstream.scoring import check_metrics, golds_of
 from amber.downstream.sequences import permutation
 from amber.errors import UserError
+from amber.tasks.answers import HAN
 from amber.tasks.example import Example, QAExample, TaggedExample, place_of
 from amber.tasks.hub import load_hub
 from amber.tasks.load import load_task
@@ -18,6 +19,8 @@ from amber.tasks.task import Task, TaskData
 
 LIMIT_SEED: Final = 0
 """Of the draw of `limit_train`: the same examples for all seeds of all runs."""
+NUM_LOOKED_AT: Final = 1000
+"""Examples from whose answers the language is told."""
 ALSO_SCORED: Final = {"dev": ("dev_mismatched",)}
 """Splits that are scored beside the first one where they are there (MNLI)."""
 
@@ -76,6 +79,7 @@ def read_material(config: FinetuneConfig) -> Material:
         golds["train"] = [golds["train"][index] for index in chosen]
         notes.append(f"trained on {len(train):,} of {len(splits['train']):,} examples, by chance")
     notes += overlap_notes(train, {name: splits[name] for name in names})
+    notes += answer_notes(task, golds["train"])
     if task.kind == "regression" and len(set(golds["train"])) < 2:
         raise UserError(
             f"{where['train']}: every example to train on has the number {golds['train'][0]}: "
@@ -90,6 +94,19 @@ def read_material(config: FinetuneConfig) -> Material:
         files={name: where[name] for name in [*names, "train"]},
         notes=tuple(notes),
     )
+
+
+def answer_notes(task: Task, golds: Sequence[Any]) -> list[str]:
+    """Say when answers without blanks between words are scored word by word."""
+    if task.kind != "qa" or task.metrics[0].startswith("cmrc"):
+        return []
+    letters = "".join(answer for answers in golds[:NUM_LOOKED_AT] for answer in answers)
+    if 2 * len(HAN.findall(letters)) <= len(letters):
+        return []
+    return [
+        f"{task.metrics[0]} compares words parted by blanks, and most of the answers are Chinese: "
+        "--own.metrics cmrc_f1 cmrc_exact_match compares characters"
+    ]
 
 
 def overlap_notes(train: Sequence[Example], scored: Mapping[str, Sequence[Example]]) -> list[str]:
