@@ -99,6 +99,29 @@ def test_entities_are_handed_in_with_their_places(model: Path, tmp_path: Path):
             assert all(record["text"][first : last + 1] == text for first, last in these)
 
 
+def test_a_tagger_reads_plain_text(model: Path, tmp_path: Path):
+    folder = tune(tmp_path / "m", model, "tagging", joiner=" ")
+    texts = ["anna is good.", "", "bad one"]
+    path = write(tmp_path / "a.txt", *texts)
+    records = [{"id": f"r{number}", "text": text} for number, text in enumerate(texts)]
+    table = write_lines(tmp_path / "a.jsonl", records)
+    rows = rows_for(folder, path)
+    assert [row.fields["text"] for row in rows] == texts
+    assert [row.is_blank for row in rows] == [False, True, False]
+    words = [[word["word"] for word in row.fields["words"]] for row in rows]
+    assert words == [["anna", "is", "good", "."], [], ["bad", "one"]]
+    lists = [{"words": these, "text": "unused"} for these in words if these]
+    listed = rows_for(folder, write_lines(tmp_path / "b.jsonl", lists))
+    assert [row.value for row in listed] == [row.value for row in rows if not row.is_blank]
+    again = rows_for(folder, table, own=DataColumns(id="id"))
+    assert [row.id for row in again] == ["r0", "r1", "r2"]
+    assert [row.value for row in again] == [row.value for row in rows]
+    named = tune(tmp_path / "n", model, "tagging", joiner=" ", task="wnut17", own={})
+    assert [row.value for row in rows_for(named, path)] == [row.value for row in rows]
+    by_character = tune(tmp_path / "c", model, "tagging", joiner="")
+    assert len(rows_for(by_character, path)[0].value) == len("annaisgood.")
+
+
 def test_a_blank_line_of_a_trec_file_is_a_row(model: Path, tmp_path: Path):
     labels = find_task("trec").labels
     folder = tune(tmp_path / "m", model, "classification", labels=labels, task="trec", own={})

@@ -16,11 +16,11 @@ from amber.tasks.load import choose_file, find_folder
 from amber.tasks.mentions import table_mentions
 from amber.tasks.named import find_task
 from amber.tasks.own import STEMS, files_called, own_rows, own_task
+from amber.tasks.plain_words import is_plain, is_sentences, plain_sentences, table_sentences
 from amber.tasks.squad import Question, squad_questions, table_questions
 from amber.tasks.table import Table, format_of, read_table
 from amber.tasks.task import Task, TaskFile
 from amber.tasks.texts import read_texts
-from amber.text.files import COMPRESSED_SUFFIXES
 
 UNREAD: Final = "\0"
 """Name of a column that no file has: what it stands for is not read."""
@@ -139,11 +139,18 @@ def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInpu
 
 def layout_of_file(layout: DataLayout, path: Path) -> DataLayout:
     """Read a table for a named task of words or questions as own data: its own files are none."""
+    if layout.own is not None:
+        return layout
     task, name = layout.task, format_of(path)
     is_squad = name == "jsonl" and task.kind == "qa" and ".json" in path.suffixes
     is_table = path.is_file() and name != "tsv" and not is_squad
     readers = {file.reader for file in layouts_of(task)}
-    if layout.own is not None or not is_table or not readers <= {"squad", "columns"}:
+    is_text = (
+        task.kind == "tagging"
+        and known_file(task, path) is None
+        and is_sentences(path, encoding=layouts_of(task)[0].encoding)
+    )
+    if not readers <= {"squad", "columns"} or not (is_table or is_text):
         return layout
     return replace(layout, own=OwnData(kind=task.kind, joiner=task.joiner))
 
@@ -239,6 +246,8 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
     kind, suffix = own.kind, format_of(path)
     if kind == "qa" and suffix == "jsonl" and ".json" in path.suffixes:
         return unanswered(squad_questions(path))
+    if kind == "tagging" and is_sentences(path, encoding=own.encoding):
+        return plain_sentences(read_lines(path, encoding=own.encoding), joiner=own.joiner)
     if kind == "tagging" and suffix == "tsv":
         file = TaskFile(name=path.name, reader="columns", encoding=own.encoding)
         return unlabelled(read_columns(path, file, joiner=own.joiner, needs_tags=False).examples)
@@ -253,6 +262,8 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
         own = replace(own, id=None)
     if kind == "qa":
         return table_rows(table, own)
+    if kind == "tagging" and own.words not in table.columns and own.text in table.columns:
+        return table_sentences(table, text=own.text, id_column=own.id, joiner=own.joiner)
     hidden = {"label": UNREAD} | ({"tags": UNREAD} if kind == "tagging" else {})
     return own_rows(table, replace(own, **hidden), layout.task, split="test").examples
 
@@ -279,14 +290,6 @@ def plain_lines(path: Path, own: OwnData | None = None) -> tuple[Example, ...]:
     encoding = "utf-8" if own is None else own.encoding
     lines = read_lines(path, encoding=encoding)
     return tuple(TextExample(id=str(number), text=line) for number, line in enumerate(lines))
-
-
-def is_plain(path: Path) -> bool:
-    """Whether a file is plain text by its name."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    while suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
-        suffixes.pop()
-    return suffixes[-1:] == [".txt"]
 
 
 def has_header(path: Path, own: OwnData) -> bool:

@@ -25,7 +25,7 @@ class PredictConfig:
 
     file: Path
     """Texts in a layout of the task that the model was trained on; TSV, CSV, JSON Lines or Parquet
-    with its columns; or, where a text gets a label or a number, a .txt file with one on each line.
+    with its columns; or, but for pairs and questions, a .txt file with a text on each line.
     Or the task's folder, of which --split is read."""
 
     out: Path | None = None

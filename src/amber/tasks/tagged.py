@@ -61,12 +61,18 @@ def tagged_examples(
 
 
 def joiner_of(examples: Sequence[Example]) -> str | None:
-    """Return what is between all words of tagged sentences; None where there is no one answer."""
-    found: set[str] = set()
+    """Return what is between all words of tagged sentences; None where there is no one answer.
+
+    Where every word is one character there is nothing between them, whatever blanks the text has.
+    """
+    found, is_by_character = set[str](), True
     for example in examples:
         if isinstance(example, TaggedExample):
             ends = pairwise(example.spans)
             found.update(example.text[left[1] : right[0]] for left, right in ends)
+            is_by_character &= all(end - start == 1 for start, end in example.spans)
+    if found and is_by_character:
+        return ""
     return found.pop() if len(found) == 1 else None
 
 
