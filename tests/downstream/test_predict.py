@@ -105,6 +105,7 @@ def test_a_tagger_reads_plain_text(model: Path, tmp_path: Path):
     path = write(tmp_path / "a.txt", *texts)
     records = [{"id": f"r{number}", "text": text} for number, text in enumerate(texts)]
     table = write_lines(tmp_path / "a.jsonl", records)
+    one_run = write(tmp_path / "c.txt", "anna", "is")
     rows = rows_for(folder, path)
     assert [row.fields["text"] for row in rows] == texts
     assert [row.is_blank for row in rows] == [False, True, False]
@@ -118,8 +119,10 @@ def test_a_tagger_reads_plain_text(model: Path, tmp_path: Path):
     assert [row.value for row in again] == [row.value for row in rows]
     named = tune(tmp_path / "n", model, "tagging", joiner=" ", task="wnut17", own={})
     assert [row.value for row in rows_for(named, path)] == [row.value for row in rows]
-    by_character = tune(tmp_path / "c", model, "tagging", joiner="")
-    assert len(rows_for(by_character, path)[0].value) == len("annaisgood.")
+    for number, told in enumerate(({"joiner": ""}, {"joiner": "", "task": "cluener", "own": {}})):
+        by_character = tune(tmp_path / f"c{number}", model, "tagging", **told)
+        assert len(rows_for(by_character, path)[0].value) == len("annaisgood.")
+        assert [len(row.value) for row in rows_for(by_character, one_run)] == [4, 2]
 
 
 def test_a_blank_line_of_a_trec_file_is_a_row(model: Path, tmp_path: Path):

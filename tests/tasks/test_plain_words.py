@@ -62,4 +62,15 @@ def test_every_text_is_a_sentence_without_tags():
     ],
 )
 def test_columns_are_told_from_sentences(lines: list[str], is_columns: bool):
-    assert looks_like_columns(lines) == is_columns
+    assert looks_like_columns(lines, joiner=" ") == is_columns
+
+
+def test_a_line_of_several_characters_is_a_sentence_where_characters_are_words():
+    sentences, characters = (
+        ["\u4e00\u4e8c\u4e09", "\u4e00\u4e8c"],
+        ["\u4e00", "\u4e8c", "", "\u4e09"],
+    )
+    for joiner in ("", None):
+        assert not looks_like_columns(sentences, joiner=joiner)
+        assert looks_like_columns(characters, joiner=joiner)
+    assert looks_like_columns(sentences, joiner=" ")

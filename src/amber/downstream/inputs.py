@@ -138,19 +138,19 @@ def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInpu
 
 
 def layout_of_file(layout: DataLayout, path: Path) -> DataLayout:
-    """Read a table for a named task of words or questions as own data: its own files are none."""
+    """Read as own data what is in no layout of a named task: tables, and plain text for a tagger."""
     if layout.own is not None:
         return layout
     task, name = layout.task, format_of(path)
     is_squad = name == "jsonl" and task.kind == "qa" and ".json" in path.suffixes
-    is_table = path.is_file() and name != "tsv" and not is_squad
     readers = {file.reader for file in layouts_of(task)}
+    is_table = path.is_file() and name != "tsv" and not is_squad and "mentions" not in readers
     is_text = (
         task.kind == "tagging"
         and known_file(task, path) is None
-        and is_sentences(path, encoding=layouts_of(task)[0].encoding)
+        and is_sentences(path, encoding=layouts_of(task)[0].encoding, joiner=task.joiner)
     )
-    if not readers <= {"squad", "columns"} or not (is_table or is_text):
+    if not readers <= {"squad", "columns", "mentions"} or not (is_table or is_text):
         return layout
     return replace(layout, own=OwnData(kind=task.kind, joiner=task.joiner))
 
@@ -246,7 +246,7 @@ def read_own_rows(path: Path, own: OwnData, layout: DataLayout) -> tuple[Example
     kind, suffix = own.kind, format_of(path)
     if kind == "qa" and suffix == "jsonl" and ".json" in path.suffixes:
         return unanswered(squad_questions(path))
-    if kind == "tagging" and is_sentences(path, encoding=own.encoding):
+    if kind == "tagging" and is_sentences(path, encoding=own.encoding, joiner=own.joiner):
         return plain_sentences(read_lines(path, encoding=own.encoding), joiner=own.joiner)
     if kind == "tagging" and suffix == "tsv":
         file = TaskFile(name=path.name, reader="columns", encoding=own.encoding)

@@ -72,15 +72,24 @@ def plain_sentences(texts: Sequence[str], *, joiner: str | None) -> tuple[Tagged
     )
 
 
-def looks_like_columns(lines: Sequence[str]) -> bool:
-    """Whether lines are words, each with its tag or alone, and not sentences."""
+def looks_like_columns(lines: Sequence[str], *, joiner: str | None) -> bool:
+    """Whether lines are words, each with its tag or alone, and not sentences.
+
+    Args:
+        lines: of a file.
+        joiner: as for `plain_sentences`: where characters are words, a longer line is a sentence.
+    """
     rows = [cells for line in lines if (cells := line.split())]
     widths = Counter(len(cells) for cells in rows)
     if not rows:
         return False
     width, count = widths.most_common(1)[0]
-    num_tagged = sum(split_tag(row[-1]) is not None for row in rows if len(row) == width)
-    return count >= COLUMN_SHARE * len(rows) and (width == 1 or num_tagged >= COLUMN_SHARE * count)
+    num_fitting = sum(split_tag(row[-1]) is not None for row in rows if len(row) == width)
+    if width == 1 and is_by_character("".join(lines[:1000]), joiner):
+        num_fitting = sum(len(row[0]) == 1 for row in rows)
+    elif width == 1:
+        num_fitting = count
+    return count >= COLUMN_SHARE * len(rows) and num_fitting >= COLUMN_SHARE * count
 
 
 def table_sentences(
@@ -95,10 +104,10 @@ def table_sentences(
     return tuple(replace(each, id=name) for each, name in zip(found, names, strict=True))
 
 
-def is_sentences(path: Path, *, encoding: Encoding) -> bool:
+def is_sentences(path: Path, *, encoding: Encoding, joiner: str | None) -> bool:
     """Whether a file is plain text by its name, and not words in columns."""
     is_text = path.is_file() and is_plain(path)
-    return is_text and not looks_like_columns(read_lines(path, encoding=encoding))
+    return is_text and not looks_like_columns(read_lines(path, encoding=encoding), joiner=joiner)
 
 
 def is_plain(path: Path) -> bool:
