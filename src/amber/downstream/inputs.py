@@ -138,7 +138,7 @@ def read_input(layout: DataLayout, path: Path, *, split: str | None) -> TaskInpu
 
 
 def layout_of_file(layout: DataLayout, path: Path) -> DataLayout:
-    """Read as own data what is in no layout of a named task: tables, and plain text for a tagger."""
+    """Read as own data what no named task has: tables of words or questions, text for a tagger."""
     if layout.own is not None:
         return layout
     task, name = layout.task, format_of(path)
