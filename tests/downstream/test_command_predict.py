@@ -197,7 +197,9 @@ def test_evaluate_writes_each_example_where_it_is_told(folder: Path, tmp_path: P
         ("bad", "negative"),
     ]
     assert f"each example: {out}\n" in capsys.readouterr().out
-    for wrong, message in ((tmp_path / "b.csv", "name a .jsonl file"), (None, "the data itself")):
-        data = path if wrong else out
-        with pytest.raises(UserError, match=message):
-            EvaluateConfig(model=folder, data=data, out=wrong or data)
+    with pytest.raises(UserError, match="name a .jsonl file"):
+        EvaluateConfig(model=folder, data=path, out=tmp_path / "b.csv")
+    for data in (out, out.parent):  # a file of a folder would be overwritten, too
+        with pytest.raises(UserError, match="a file of the data"):
+            EvaluateConfig(model=folder, data=data, out=out)
+    EvaluateConfig(model=folder, data=out.parent, out=out.with_name("c.jsonl"))

@@ -126,8 +126,9 @@ class EvaluateConfig:
             return
         if self.out.suffix != ".jsonl":
             raise UserError(f"out is {self.out}: name a .jsonl file")
-        if self.out.resolve() == self.data.resolve():
-            raise UserError(f"out is {self.out}, the data itself: name another file")
+        out, data = self.out.resolve(), self.data.resolve()
+        if out == data or (out.is_file() and out.parent == data):
+            raise UserError(f"out is {self.out}, a file of the data: name another one")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
