@@ -1,11 +1,13 @@
 import pytest
 
+from amber.tasks.example import TaggedExample
 from amber.tasks.plain_words import (
     is_by_character,
     looks_like_columns,
     plain_sentences,
     word_spans,
 )
+from amber.tasks.tagged import joiner_of
 
 
 def words(text: str, *, by_character: bool = False) -> list[str]:
@@ -74,3 +76,17 @@ def test_a_line_of_several_characters_is_a_sentence_where_characters_are_words()
         assert not looks_like_columns(sentences, joiner=joiner)
         assert looks_like_columns(characters, joiner=joiner)
     assert looks_like_columns(sentences, joiner=" ")
+
+
+@pytest.mark.parametrize(
+    ("text", "spans", "joiner"),
+    [
+        ("a bc", ((0, 1), (2, 3), (3, 4)), ""),  # characters, whatever blanks the text has
+        ("ab c d", ((0, 2), (3, 4), (5, 6)), " "),
+        ("ab c,d", ((0, 2), (3, 4), (4, 5)), None),  # blanks here, none there
+        ("ab", ((0, 2),), None),
+    ],
+)
+def test_how_words_are_joined_is_read_off_the_texts(text: str, spans, joiner: str | None):
+    example = TaggedExample(id="0", text=text, spans=spans, tags=None)
+    assert joiner_of([example]) == joiner
